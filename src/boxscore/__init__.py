@@ -50,6 +50,7 @@ with lazy_imports(__name__):
     from boxscore.extensions.federated.image_labels import ImageLabels as ImageLabels
     from boxscore.extensions.fusion.fusion import nmw as nmw
     from boxscore.extensions.fusion.fusion import weighted_boxes_fusion as weighted_boxes_fusion
+    from boxscore.extensions.fusion.tables import fuse as fuse
     from boxscore.extensions.keypoints.similarity import (
         object_keypoint_similarity as object_keypoint_similarity,
     )

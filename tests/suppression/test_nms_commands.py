@@ -596,7 +596,7 @@ def test_fuse_bad_input(run: Run, raw: Path) -> None:
     assert message(raw, "--weights", 0) == "--weights must be positive and finite. Got [0.0]."
     assert (
         message(raw, "--method", "wfb")
-        == "--method must be one of 'wbf', 'nmw'. Got 'wfb'; did you mean 'wbf'?"
+        == "--method must be one of 'wbf', 'nmw', 'greedy-nmm', 'nmm'. Got 'wfb'; did you mean 'wbf'?"
     )
     assert (
         message(raw, VOC) == f"the results to fuse must have one format, coco like {raw}. Got voc in {VOC}."

@@ -46,7 +46,10 @@ def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bo
         table = opened.load_detections(options, None)
     check_other_formats(opened, table, options)
     if not oriented and (table.rotated is not None or table.quadrilaterals is not None):
-        warn_user(f"{path}: rotated boxes; the upright boxes around them are suppressed or fused.")
+        warn_user(
+            f"{path}: rotated boxes; the upright boxes around them are suppressed or fused. To compare the "
+            "rotated boxes, pass --iou-type rotated."
+        )
     if table.boxes_given:
         warn_of_box_order(table, file_format, options)
     return Results(opened.data, file_format.name, table, snapshots, options.written)

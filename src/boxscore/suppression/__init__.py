@@ -25,6 +25,7 @@ with lazy_imports(__name__):
     from boxscore.extensions.fusion.fusion import Fused as Fused
     from boxscore.extensions.fusion.fusion import nmw as nmw
     from boxscore.extensions.fusion.fusion import weighted_boxes_fusion as weighted_boxes_fusion
+    from boxscore.extensions.fusion.tables import fuse as fuse
     from boxscore.extensions.masks.suppression import mask_nms as mask_nms
     from boxscore.extensions.oriented.suppression import quadrilateral_nms as quadrilateral_nms
     from boxscore.extensions.oriented.suppression import rotated_nms as rotated_nms

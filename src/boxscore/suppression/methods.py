@@ -95,11 +95,13 @@ def check_method(
         only = [
             name for name, known in METHODS.items() if known.overlap != "diou" and known.changes != "boxes"
         ]
+        shapes = named.get(similarity, similarity)
+        merging = f"; boxscore fuse merges {shapes} (in Python fuse)" if chosen.changes == "boxes" else ""
         raise InputError(
             "method",
-            f"be one that compares {named.get(similarity, similarity)}",
+            f"be one that compares {shapes}",
             got=repr(method),
-            cause=f"known: {', '.join(only)}",
+            cause=f"known: {', '.join(only)}{merging}",
         )
     # An option that the method does not read must have its default.
     if "iou_threshold" in chosen.reads and iou_threshold is None:

@@ -261,7 +261,7 @@ def _read_and_merge(arguments: argparse.Namespace) -> GroundTruth | Detections:
         if tables:
             tables[number], table_of_results = read_listed(path, tables[number], options)
         else:
-            table_of_results = load_results(path, options).table
+            table_of_results = load_results(path, options, oriented=True).table
         detections.append(table_of_results)
     return merge_tables(detections)
 

@@ -1,8 +1,9 @@
 """Merge the results of several models into one file: matching boxes become their weighted average.
 
-Reads COCO results files, folders of VOC results or detections saved as columns (.npz), all in one format, and
-writes the same format. A fused box has only the four keys of a COCO result, because it combines several
-records. Coordinates are pixels and are not clipped.
+Reads COCO results files, folders of VOC or DOTA results or detections saved as columns (.npz), all in one
+format, and writes the same format. A fused box has only the four keys of a COCO result, because it combines
+several records; --iou-type fuses masks or rotated boxes, which it keeps. Coordinates are pixels and are not
+clipped. The merging methods also take a single file.
 
 With --memory-limit, Parquet files larger than memory are fused in partitions of whole images, and written
 sorted by image.
@@ -11,6 +12,8 @@ Examples
 --------
   boxscore fuse a.json b.json --weights 2 1 --output fused.json
   boxscore fuse a.json b.json c.json --method nmw --iou-threshold 0.6 --output fused.json
+  boxscore fuse a.json b.json --iou-type segm --output fused.json
+  boxscore fuse tiles.json --method greedy-nmm --iou-type segm --overlap ios --output whole.json
 """
 
 from __future__ import annotations
@@ -21,13 +24,22 @@ from typing import Any, get_args
 
 from boxscore._utils import checks
 from boxscore._utils.text import counted
-from boxscore.cli.arguments import DETECTIONS, READERS, RESULTS_BOX_FORMAT, RESULTS_OUTPUT, Option
+from boxscore.cli.arguments import (
+    DETECTIONS,
+    IOU_TYPE,
+    READERS,
+    RESULTS_BOX_FORMAT,
+    RESULTS_OUTPUT,
+    Option,
+)
 from boxscore.cli.choices import readers
 from boxscore.cli.streams import say
-from boxscore.errors import InputError
 from boxscore.extensions.fusion.fusion import Confidence, warn_of_scale
-from boxscore.extensions.fusion.tables import fused_part, fused_table
+from boxscore.extensions.fusion.tables import check_fusion, fuse, fused_part
 from boxscore.extensions.large.options import MEMORY_LIMIT
+
+SIMILARITIES = {"bbox": "box", "segm": "mask", "rotated": "rotated", "quadrilateral": "quadrilateral"}
+"""Similarities by ``--iou-type``."""
 
 OPTIONS = (
     DETECTIONS.but(help="results files, one per model", many=True, metavar="FILE", key=""),
@@ -37,13 +49,22 @@ OPTIONS = (
     ),
     Option(
         "method",
-        "weighted boxes fusion, or non-maximum weighted",
+        "weighted boxes fusion (wbf), non-maximum weighted (nmw), or merging (greedy-nmm, in chains: nmm)",
         default="wbf",
-        metavar="wbf|nmw",
+        metavar="NAME",
+        brief="one of wbf, nmw, greedy-nmm, nmm (default: wbf)",
+    ),
+    IOU_TYPE.but(
+        help="what to fuse: boxes, masks, rotated boxes or four corners",
+        default="bbox",
+        choices=tuple(SIMILARITIES),
+        group="",
+        key="",
+        brief=f"what to fuse: {', '.join(SIMILARITIES)}",
     ),
     Option(
         "iou-threshold",
-        "fuse boxes whose IoU exceeds this",
+        "fuse detections whose IoU exceeds this",
         kind=float,
         default=0.55,
         metavar="T",
@@ -62,6 +83,20 @@ OPTIONS = (
         f"wbf: score of a fused box, one of {', '.join(get_args(Confidence))} (default: average)",
         metavar="RULE",
     ),
+    Option(
+        "overlap",
+        "merging: divide the intersection by the union (iou) or by the smaller box (ios)",
+        brief="merging: divide by the union or the smaller box",
+        default="iou",
+        metavar="iou|ios",
+    ),
+    Option(
+        "mask-threshold",
+        "wbf of masks: keep pixels if the mean of the masks, weighted by score, exceeds this (default: 0.5)",
+        brief="wbf of masks: keep pixels above this mean",
+        kind=float,
+        metavar="T",
+    ),
     RESULTS_BOX_FORMAT,
     READERS,
     MEMORY_LIMIT.but(
@@ -75,19 +110,21 @@ def run(arguments: argparse.Namespace) -> int:
     from boxscore.formats.reading import read_options
     from boxscore.formats.results import check_one_form, load_results, save_table
 
-    # Fuse in partitions, or in memory.
-    checks.one_of(arguments.method, ("wbf", "nmw"), name="method")
+    # Check the options before reading large files.
     files: list[Path] = arguments.detections
     if arguments.weights is not None:
         checks.same_length(len(files), of="the files", **{"--weights": arguments.weights})
-    options: dict[str, Any] = {}
-    if arguments.confidence is not None:
-        if arguments.method != "wbf":
-            raise InputError("confidence", "not be used with method 'nmw'", got=repr(arguments.confidence))
-        options["confidence"] = arguments.confidence
-    options |= {name: getattr(arguments, name) for name in ("method", "weights")}
+    options: dict[str, Any] = {
+        name: getattr(arguments, name)
+        for name in ("method", "weights", "overlap", "mask_threshold", "confidence")
+    }
+    options["similarity"] = SIMILARITIES[arguments.iou_type]
+    check_fusion(**options)
+    options = {name: value for name, value in options.items() if value is not None}
     options |= {name: getattr(arguments, name) for name in ("iou_threshold", "score_threshold")}
-    # All files must have one format, because the output has the format of the first.
+    instances = ["masks"] if arguments.iou_type == "segm" else []
+    # Fuse in partitions, or in memory. All files must have one format, because the output has the format of
+    # the first.
     if arguments.memory_limit is not None:
         from boxscore.extensions.large.rewriting_command import rewritten_in_parts
 
@@ -96,16 +133,17 @@ def run(arguments: argparse.Namespace) -> int:
             files,
             fused_part,
             lambda _: options,
+            instances=instances,
             before_writing=lambda counts: warn_of_scale(counts.largest, counts.largest_made),
         )
         _say(counts.made, counts.given, len(files), arguments.output)
         return 0
-    # All files must have the same form, because the output has that of the first.
-    how = read_options(processes=readers(arguments), box_format=arguments.dt_box_format)
-    read = [load_results(file, how) for file in files]
+    how = read_options(instances=instances, processes=readers(arguments), box_format=arguments.dt_box_format)
+    oriented = arguments.iou_type in ("rotated", "quadrilateral")
+    read = [load_results(file, how, oriented=oriented) for file in files]
     check_one_form((results.path, results.format) for results in read)
     tables = [results.table for results in read]
-    table = fused_table(tables, **options)
+    table = fuse(tables, **options)
     save_table(table, arguments.output, like=read[0])
     _say(len(table), sum(map(len, tables)), len(files), arguments.output)
     return 0

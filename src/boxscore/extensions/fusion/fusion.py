@@ -166,7 +166,7 @@ def fused_by_clusters(
     """Do :func:`weighted_boxes_fusion` without its warning."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
     checks.one_of(confidence, get_args(Confidence), name="confidence")
-    ensemble = _gather(*models)
+    ensemble = gather(*models)
     ranked = ensemble.ranked
     # Position of the first member.
     cluster = np.empty(len(ranked.order), dtype=np.int64)
@@ -175,8 +175,8 @@ def fused_by_clusters(
         _cluster(block, threshold, here)
         here += block.start
     weight = ranked.scores.take(ranked.order)
-    score = _confidence(ensemble, cluster, weight, confidence, allow_overflow=allow_overflow)
-    return _average(ensemble, cluster, weight, score, models.box_format)
+    score = fused_scores(ensemble, cluster, weight, confidence, allow_overflow=allow_overflow)
+    return average(ensemble, cluster, weight, score, models.box_format)
 
 
 def nmw(
@@ -209,8 +209,13 @@ def nmw(
 def fused_into_best(models: Models, iou_threshold: float) -> Fused:
     """Do :func:`nmw` without its warning."""
     threshold = checks.number_between(iou_threshold, 0, 1, name="iou_threshold")
-    ensemble = _gather(*models)
-    ranked = ensemble.ranked
+    ensemble = gather(*models)
+    cluster, weight = clusters_of_best(ensemble.ranked, threshold)
+    return average(ensemble, cluster, weight, scores_of_best(ensemble), models.box_format)
+
+
+def clusters_of_best(ranked: Ranked, threshold: float) -> tuple[IntArray, FloatArray]:
+    """Return the position of the box that each one joins, [n], and its weight in the average, [n]."""
     cluster = np.empty(len(ranked.order), dtype=np.int64)
     weight = np.empty(len(ranked.order))
     # The weight of a member is its score times the IoU with the box that it joins; that of an owner is its
@@ -221,8 +226,13 @@ def fused_into_best(models: Models, iou_threshold: float) -> Fused:
         cluster[here] = owner + block.start
         same = owner == np.arange(len(block))
         weight[here] = block.scores * np.where(same, 1.0, block.measure.between(owner, np.arange(len(block))))
-    score = ranked.scores.take(ranked.order) / ensemble.weights.max(initial=0)
-    return _average(ensemble, cluster, weight, score, models.box_format)
+    return cluster, weight
+
+
+def scores_of_best(ensemble: Ensemble) -> FloatArray:
+    """Return the score [n] of each box as the best of a cluster, by position."""
+    score: FloatArray = ensemble.ranked.scores.take(ensemble.ranked.order) / ensemble.weights.max(initial=0)
+    return score
 
 
 def warn_of_scale(largest: float, fused: float = 0.0) -> None:
@@ -243,7 +253,9 @@ def _largest(scores: Sequence[ArrayLike]) -> float:
     return float(max((np.max(some, initial=0) for some in scores), default=0))
 
 
-class _Ensemble(NamedTuple):
+class Ensemble(NamedTuple):
+    """The checked boxes of all models."""
+
     # [N, 4], all models concatenated.
     corners: FloatArray
     model: IntArray  # [N]
@@ -254,14 +266,14 @@ class _Ensemble(NamedTuple):
     ranked: Ranked
 
 
-def _gather(
+def gather(
     boxes: Sequence[ArrayLike],
     scores: Sequence[ArrayLike],
     groups: Sequence[ArrayLike] | None,
     weights: ArrayLike | None,
     score_threshold: float,
     box_format: BoxFormat,
-) -> _Ensemble:
+) -> Ensemble:
     """Check the boxes of all models and concatenate them."""
     # Each model has one entry in every list and one positive weight.
     lists: dict[str, Sequence[ArrayLike]] = {"scores": scores}
@@ -304,7 +316,7 @@ def _gather(
     # Rank by weighted score. Then translate the order from rows of ``left`` to rows of all models.
     ranked_left = rank(weighted.take(left), None if numbers is None else numbers.take(left), measure_of)
     ranked = Ranked(weighted, left.take(ranked_left.order), ranked_left.starts, measure_of)
-    return _Ensemble(corners, model, names, model_weights, ranked)
+    return Ensemble(corners, model, names, model_weights, ranked)
 
 
 class _Clusters(NamedTuple):
@@ -532,8 +544,8 @@ def _nearest_survivor(block: Block, threshold: float) -> IntArray:
     return owner
 
 
-def _confidence(
-    ensemble: _Ensemble,
+def fused_scores(
+    ensemble: Ensemble,
     cluster: IntArray,
     weight: FloatArray,
     confidence: Confidence,
@@ -570,10 +582,18 @@ def _confidence(
         return np.asarray(sums / (of_members + model_weights.sum() - of_models))
 
 
-def _average(
-    ensemble: _Ensemble, cluster: IntArray, weight: FloatArray, score: FloatArray, box_format: BoxFormat
+def average(
+    ensemble: Ensemble,
+    cluster: IntArray,
+    weight: FloatArray,
+    score: FloatArray,
+    box_format: BoxFormat = "xyxy",
+    shapes: FloatArray | None = None,
 ) -> Fused:
-    """Average the members of each cluster [n], in the order of their rank, and sort by score."""
+    """Average the members of each cluster [n], in the order of their rank, and sort by score.
+
+    ``shapes`` [N, K] are averaged instead of corners, each described like the first member of its cluster.
+    """
     order, size = ensemble.ranked.order, len(cluster)
     # Sort the clusters by score. They are in the order of their first members' rows, so ties keep that order.
     fused_into = np.full(len(ensemble.corners), -1)
@@ -590,13 +610,14 @@ def _average(
     total = np.bincount(member_of, weights=weight, minlength=len(firsts))
     # A single box stays as given.
     several = (np.bincount(member_of, minlength=len(firsts)) > 1) & (total > 0)
-    corners = ensemble.corners.take(order.take(firsts), axis=0)
-    for column in range(4):
-        sums = np.bincount(
-            member_of, weights=weight * ensemble.corners[:, column].take(order), minlength=len(firsts)
-        )
-        np.divide(sums, total, out=corners[:, column], where=several)
+    given = ensemble.corners if shapes is None else shapes
+    made = given.take(order.take(firsts), axis=0)
+    for column in range(given.shape[1]):
+        sums = np.bincount(member_of, weights=weight * given[:, column].take(order), minlength=len(firsts))
+        np.divide(sums, total, out=made[:, column], where=several)
     # A cluster has the group of its first member.
     rows = order.take(firsts)
     groups = np.zeros(len(rows), np.int64) if ensemble.names is None else ensemble.names.take(rows)
-    return Fused(box_convert(corners, "xyxy", box_format), score.take(firsts), groups, fused_into)
+    if shapes is None:
+        made = box_convert(made, "xyxy", box_format)
+    return Fused(made, score.take(firsts), groups, fused_into)

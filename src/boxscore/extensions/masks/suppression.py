@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from boxscore._utils import checks
 from boxscore._utils.array_types import IntArray
 from boxscore.errors import InputError
-from boxscore.extensions.masks.column import masks_of
+from boxscore.extensions.masks.column import Masks, masks_of
 from boxscore.extensions.masks.mask import MasksLike, as_masks, mask_measure
 from boxscore.similarity.measures import MeasureOf
 from boxscore.similarity.pairs import Overlap
@@ -91,6 +91,11 @@ def table_measure(
     detections: Detections, group: IntArray, similarity: str, *, overlap: Overlap, lowest: float
 ) -> MeasureOf:
     """Return the measure of the masks of a table; overlaps up to ``lowest`` may read 0."""
+    return mask_measure(masks_of_all(detections), group, overlap=overlap, lowest=lowest)
+
+
+def masks_of_all(detections: Detections) -> Masks:
+    """Return the masks of a table; raise an error if a row has none."""
     masks = masks_of(detections)
     if len(masks) < len(detections) or masks.missing.any():
         row = int(np.argmax(masks.missing)) if len(masks) else 0
@@ -100,4 +105,4 @@ def table_measure(
             got="none",
             place=f"row {row} of {detections.source}" if not len(masks) else masks.place(row),
         )
-    return mask_measure(masks, group, overlap=overlap, lowest=lowest)
+    return masks
