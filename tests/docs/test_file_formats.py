@@ -48,6 +48,13 @@ TRUTH = {
     "darwin": "darwin",
     "superannotate": "superannotate",
     "scale": "scale/tasks.json",
+    "vertex": "vertex/import.jsonl",
+    "keras": "keras/train.txt",
+    "ibm": "ibm/_annotations.json",
+    "edgeimpulse": "edgeimpulse/bounding_boxes.labels",
+    "unity": "unity/captures_000.json",
+    "odvg": "odvg/val.jsonl",
+    "openlabel": "openlabel/labels.json",
     "text": "text/ground-truth",
     "dota": "dota/labelTxt",
     "hrsc": "hrsc/Annotations",
@@ -86,6 +93,7 @@ DETECTIONS = {
     "darknetjson": "darknetjson/result.json",
     "megadetector": "megadetector/results.json",
     "records": "records/detections.json",
+    "vertex": "vertex/predictions.jsonl",
 }
 DETECTIONS_ONLY = {"answers", "darknet", "darknetjson", "megadetector", "pipeline", "roboflow", "ultralytics"}
 NOT_TEXT = {"cityscapes", "columns", "parquet", "tfrecord", "widerface"}
@@ -97,7 +105,7 @@ WHOLE = [CAT, [30.0, 40.0, 50.0, 60.0]]
 UNUSUAL = {"hrsc": [CAT], "visdrone": WHOLE, "xview": WHOLE}
 """One rotated ship, and whole pixels."""
 
-FRACTIONS = {"yolo", "darknet", "openimages"}
+FRACTIONS = {"yolo", "darknet", "openimages", "ibm", "vertex"}
 
 
 @pytest.fixture
@@ -129,7 +137,7 @@ def test_a_format_has_its_section(name: str) -> None:
 def test_every_example_is_loaded_by_a_test() -> None:
     assert set(SECTIONS) == set(format_names(auto=False))
     assert set(TRUTH) | NOT_TEXT | DETECTIONS_ONLY == set(SECTIONS)
-    paths = (*TRUTH.values(), *DETECTIONS.values(), "cityscapes/results")
+    paths = (*TRUTH.values(), *DETECTIONS.values(), "cityscapes/results", "keras/classes.txt")
     assert [name for name in EXAMPLES if not name.startswith(paths)] == []
 
 

@@ -456,6 +456,80 @@ def supervisely(folder: Path, rows: list[Row]) -> Path:
     return folder
 
 
+def _keyed(rows: list[Row], image: str, label: str, keys: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the objects of an image with a key for each of the four numbers."""
+    return [{label: row[1], **dict(zip(keys, row[2], strict=True))} for row in of_image(rows, image)]
+
+
+def vertex(folder: Path, rows: list[Row]) -> Path:
+    keys = ("xMin", "yMin", "xMax", "yMax")
+    lines = [
+        {
+            "imageGcsUri": f"gs://x/{image}.jpg",
+            "boundingBoxAnnotations": _keyed(rows, image, "displayName", keys),
+        }
+        for image in "ab"
+    ]
+    return text(folder / "v.jsonl", [json.dumps(line) for line in lines])
+
+
+def ibm(folder: Path, rows: list[Row]) -> Path:
+    boxes = {f"{image}.jpg": _keyed(rows, image, "label", ("x", "y", "x2", "y2")) for image in "ab"}
+    content = {"type": "localization", "labels": ["cat", "dog"], "annotations": boxes}
+    return dumped(folder / "_annotations.json", content)
+
+
+def edgeimpulse(folder: Path, rows: list[Row]) -> Path:
+    keys = ("x", "y", "width", "height")
+    boxes = {f"{image}.jpg": _keyed(rows, image, "label", keys) for image in "ab"}
+    return dumped(folder / "b.labels", {"type": "bounding-box-labels", "boundingBoxes": boxes})
+
+
+def unity(folder: Path, rows: list[Row]) -> Path:
+    keys = ("x", "y", "width", "height")
+    captures = [
+        {
+            "filename": f"{image}.jpg",
+            "dimension": [WIDTH, HEIGHT],
+            "annotations": [{"values": _keyed(rows, image, "label_name", keys)}],
+        }
+        for image in "ab"
+    ]
+    return dumped(folder / "captures_000.json", {"captures": captures})
+
+
+def odvg(folder: Path, rows: list[Row]) -> Path:
+    lines = []
+    for image in "ab":
+        instances = [{"bbox": box, "category": label} for _, label, box, _ in of_image(rows, image)]
+        size = {"filename": f"{image}.jpg", "width": WIDTH, "height": HEIGHT}
+        lines.append(json.dumps({**size, "detection": {"instances": instances}}))
+    return text(folder / "o.jsonl", lines)
+
+
+def openlabel(folder: Path, rows: list[Row]) -> Path:
+    frames: dict[str, Any] = {}
+    for at, image in enumerate("ab"):
+        objects = {
+            str(row): {"object_data": {"bbox": [{"val": box}]}}
+            for row, (of, _, box, _) in enumerate(rows)
+            if of == image
+        }
+        properties = {"file_name": f"{image}.jpg", "width": WIDTH, "height": HEIGHT}
+        frames[str(at)] = {"frame_properties": properties, "objects": objects}
+    known = {str(row): {"type": label} for row, (_, label, _, _) in enumerate(rows)}
+    return dumped(folder / "o.json", {"openlabel": {"objects": known, "frames": frames}})
+
+
+def keras(folder: Path, rows: list[Row]) -> Path:
+    text(folder / "classes.txt", ["cat", "dog"])
+    lines = []
+    for image in "ab":
+        boxes = [f"{words(box, ',')},{number(label)}" for _, label, box, _ in of_image(rows, image)]
+        lines.append(f"{image}.jpg {' '.join(boxes)}")
+    return text(folder / "train.txt", lines)
+
+
 def tfrecord(folder: Path, rows: list[Row], kind: str = "object") -> Path:
     records = b""
     for image in "ab":
@@ -569,6 +643,13 @@ TRUTHS: dict[str, tuple[str, Writer]] = {
     "sagemaker": ("xywh", sagemaker),
     "supervisely": ("xyxy", supervisely),
     "tfrecord": ("xyxyn", tfrecord),
+    "vertex": ("xyxyn", vertex),
+    "ibm": ("xyxyn", ibm),
+    "edgeimpulse": ("xywh", edgeimpulse),
+    "unity": ("xywh", unity),
+    "odvg": ("xyxy", odvg),
+    "openlabel": ("cxcywh", openlabel),
+    "keras": ("xyxy", keras),
 }
 ONE_CLASS = {"crowdhuman": "person", "widerface": "face", "citypersons": "person"}
 NO_FRACTIONS = {"columns", "supervisely"}
@@ -690,7 +771,7 @@ def test_ground_truth_in_a_wrong_form_is_corrected(name: str, tmp_path: Path) ->
     native, known = TRUTHS[name][0], truth(name)
     sizes = {"a.jpg": (WIDTH, HEIGHT), "b.jpg": (WIDTH, HEIGHT), "a": (WIDTH, HEIGHT), "b": (WIDTH, HEIGHT)}
     options: Any = {"format": name}
-    if name in ("yolo", "openimages"):
+    if name in ("yolo", "openimages", "vertex", "ibm"):
         options["image_sizes"] = sizes
     if name == "yolo":
         options["classes"] = ["cat", "dog"]

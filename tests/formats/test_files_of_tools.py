@@ -10,12 +10,6 @@ import pytest
 import boxscore as bs
 from boxscore.cli import main
 
-VIA = (
-    "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\n"
-    'a.jpg,22,"{}",1,0,"{""name"":""rect"",""x"":10,""y"":20}","{""label"":""cat""}"\n'
-)
-VERTEX = {"imageGcsUri": "gs://b/a.jpg", "boundingBoxAnnotations": [{"displayName": "cat", "xMin": 0.05}]}
-ODVG = {"filename": "a.jpg", "height": 100, "detection": {"instances": [{"bbox": [1, 2, 3, 4], "label": 0}]}}
 ENCORD = {"label_hash": "x", "data_title": "a.jpg", "data_units": {"u": {"labels": {"objects": []}}}}
 KILI = {"externalId": "a", "content": "a.jpg", "jsonResponse": {"JOB": {"annotations": []}}}
 PRODIGY = {"image": "a.jpg", "_input_hash": 5, "spans": [{"label": "cat", "points": [[1, 2], [3, 4]]}]}
@@ -24,9 +18,6 @@ PRODIGY = {"image": "a.jpg", "_input_hash": 5, "spans": [{"label": "cat", "point
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("via.csv", VIA, "a CSV file of VIA; export the annotations as JSON"),
-        ("v.jsonl", VERTEX, "an import file of Vertex AI"),
-        ("od.jsonl", ODVG, "an ODVG file"),
         ("encord.json", [ENCORD], "an export of Encord"),
         ("kili.json", [KILI], "an export of Kili"),
         ("prodigy.jsonl", PRODIGY, "an export of Prodigy"),

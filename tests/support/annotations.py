@@ -201,6 +201,121 @@ def _vott() -> Any:
     return {"name": "x", "tags": [{"name": "cat"}, {"name": "dog"}], "assets": assets}
 
 
+_FRACTIONS = [(name, [x1 / 200, y1 / 100, x2 / 200, y2 / 100]) for name, (x1, y1, x2, y2) in BOXES]
+
+
+def _vertex() -> str:
+    """Zeros may be missing in Google's JSON; here nothing is."""
+    sides = ("xMin", "yMin", "xMax", "yMax")
+    boxes = [{"displayName": name, **dict(zip(sides, box, strict=True))} for name, box in _FRACTIONS]
+    lines = [
+        {"imageGcsUri": f"gs://bucket/{name}", "boundingBoxAnnotations": own}
+        for name, own in (("a.jpg", boxes), ("b.c.jpg", []))
+    ]
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def _automl() -> str:
+    (cat, (x1, y1, x2, y2)), (dog, (u1, v1, u2, v2)) = _FRACTIONS
+    return (
+        f"TEST,gs://bucket/a.jpg,{cat},{x1},{y1},,,{x2},{y2},,\n"
+        f"TEST,gs://bucket/a.jpg,{dog},{u1},{v1},{u2},{v1},{u2},{v2},{u1},{v2}\n"
+        "TEST,gs://bucket/b.c.jpg,,,,,,,,,\n"
+    )
+
+
+def _via_csv() -> str:
+    lines = [
+        "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
+    ]
+    for number, (name, (x, y, w, h)) in enumerate(_XYWH):
+        shape = json.dumps({"name": "rect", "x": x, "y": y, "width": w, "height": h}).replace('"', '""')
+        lines.append(f'a.jpg,123,"{{}}",2,{number},"{shape}","{{""kind"":""{name}""}}"')
+    return "\n".join([*lines, 'b.c.jpg,9,"{}",0,0,"{}","{}"', ""])
+
+
+def _ibm() -> Any:
+    boxes = [
+        {"x": x1, "y": y1, "x2": x2, "y2": y2, "id": name, "label": name}
+        for name, (x1, y1, x2, y2) in _FRACTIONS
+    ]
+    annotations = {"a.jpg": boxes, "b.c.jpg": []}
+    return {"version": "1.0", "type": "localization", "labels": ["cat", "dog"], "annotations": annotations}
+
+
+def _edgeimpulse() -> Any:
+    boxes = [{"label": name, "x": x, "y": y, "width": w, "height": h} for name, (x, y, w, h) in _XYWH]
+    return {"version": 1, "type": "bounding-box-labels", "boundingBoxes": {"a.jpg": boxes, "b.c.jpg": []}}
+
+
+def _edgeimpulse_files() -> Any:
+    files = [
+        {
+            "path": name,
+            "category": "testing",
+            "label": {"type": "label", "label": name},
+            "boundingBoxes": boxes,
+        }
+        for name, boxes in _edgeimpulse()["boundingBoxes"].items()
+    ]
+    return {"version": 1, "files": files}
+
+
+def _unity() -> Any:
+    """Keypoints of the same capture have no size."""
+    boxes = [
+        {"label_id": number, "label_name": name, "x": x, "y": y, "width": w, "height": h}
+        for number, (name, (x, y, w, h)) in enumerate(_XYWH, start=1)
+    ]
+    others = {"annotation_definition": "p", "values": [{"label_id": 1, "keypoints": [{"x": 0, "y": 0}]}]}
+    captures = [
+        {
+            "sensor": {"modality": "camera"},
+            "filename": f"RGB0/{name}",
+            "annotations": [{"annotation_definition": "b", "values": own}, others],
+        }
+        for name, own in (("a.jpg", boxes), ("b.c.jpg", []))
+    ]
+    return {"version": "0.0.1", "captures": captures}
+
+
+def _unity_classes() -> Any:
+    spec = [{"label_id": number, "label_name": name} for number, (name, _) in enumerate(BOXES, start=1)]
+    other = {"id": "p", "name": "keypoints", "spec": [{"template_id": "x", "key_points": []}]}
+    return {"annotation_definitions": [{"id": "b", "name": "bounding box", "spec": spec}, other]}
+
+
+def _odvg() -> str:
+    boxes = [{"bbox": box, "label": number, "category": name} for number, (name, box) in enumerate(BOXES)]
+    lines = [
+        {"filename": name, "width": width, "height": height, "detection": {"instances": own}}
+        for name, width, height, own in (("a.jpg", 200, 100, boxes), ("b.c.jpg", 40, 30, []))
+    ]
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def _openlabel() -> Any:
+    frames = {
+        str(number): {
+            "frame_properties": {"file_name": name, "width": width, "height": height},
+            "objects": {
+                label: {"object_data": {"bbox": [{"name": "shape", "val": [x + w / 2, y + h / 2, w, h]}]}}
+                for label, (x, y, w, h) in own
+            },
+        }
+        for number, (name, width, height, own) in enumerate(
+            [("a.jpg", 200, 100, _XYWH), ("b.c.jpg", 40, 30, [])]
+        )
+    }
+    objects = {name: {"name": f"one {name}", "type": name} for name, _ in BOXES}
+    return {"openlabel": {"metadata": {"schema_version": "1.0.0"}, "objects": objects, "frames": frames}}
+
+
+def _keras() -> dict[str, str]:
+    boxes = " ".join(f"{','.join(map(str, box))},{number}" for number, (_, box) in enumerate(BOXES))
+    return {"k/train.txt": f"C:\\images\\a.jpg {boxes}\n/data/b.c.jpg\n", "k/classes.txt": "cat\ndog\n"}
+
+
 def _field(number: int, content: bytes) -> bytes:
     length, size = b"", len(content)
     while size > 0x7F:
@@ -401,6 +516,19 @@ FORMATS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "scale": ("tasks.json", {"tasks.json": _dump(_scale())}),
     "tfrecord": ("tf", {"tf/x.tfrecord": _tfrecord(), "tf/label_map.pbtxt": label_map}),
     "text": ("t", dict(_text())),
+    "via csv": ("via.csv", {"via.csv": _via_csv()}),
+    "vertex": ("vertex.jsonl", {"vertex.jsonl": _vertex()}),
+    "vertex csv": ("automl.csv", {"automl.csv": _automl()}),
+    "keras": ("k/train.txt", dict(_keras())),
+    "ibm": ("_annotations.json", {"_annotations.json": _dump(_ibm())}),
+    "edgeimpulse": ("bounding_boxes.labels", {"bounding_boxes.labels": _dump(_edgeimpulse())}),
+    "edgeimpulse files": ("info.labels", {"info.labels": _dump(_edgeimpulse_files())}),
+    "unity": (
+        "u",
+        {"u/captures_000.json": _dump(_unity()), "u/annotation_definitions.json": _dump(_unity_classes())},
+    ),
+    "odvg": ("odvg.jsonl", {"odvg.jsonl": _odvg()}),
+    "openlabel": ("openlabel.json", {"openlabel.json": _dump(_openlabel())}),
 }
 """Path and files of each format; the first word is its name."""
 

@@ -59,6 +59,10 @@ _FORMATS = {
     "columns": _Entry("boxscore.extensions.formats.columns", lambda sniffer: sniffer.head.startswith(b"PK")),
     "cvat": _Entry("boxscore.extensions.formats.cvat", _folder_or(lambda sniffer: sniffer.is_xml)),
     "hrsc": _Entry("boxscore.extensions.oriented.hrsc", _folder_or_ending(".xml")),
+    "keras": _Entry(
+        "boxscore.extensions.formats.keras",
+        lambda sniffer: sniffer.suffix in (".txt", "") and b"," in sniffer.head,
+    ),
     "voc": _Entry("boxscore.formats.voc", _folder_or_ending(".xml", ".txt")),
     "dota": _Entry("boxscore.extensions.oriented.dota", _folder_or_ending(".txt")),
     "xview": _Entry("boxscore.extensions.formats.xview", _folder_or(_json("bounds_imcoords"))),
@@ -76,7 +80,28 @@ _FORMATS = {
     "bdd": _Entry("boxscore.extensions.formats.bdd", _json("box2d")),
     "createml": _Entry("boxscore.extensions.formats.createml", _json("coordinates")),
     "vott": _Entry("boxscore.extensions.formats.vott", _json("assets")),
-    "via": _Entry("boxscore.extensions.formats.via", _json("_via_img_metadata", "regions")),
+    "via": _Entry(
+        "boxscore.extensions.formats.via",
+        lambda sniffer: any(key in sniffer.head for key in (b"_via_img", b'"regions"', b"region_shape")),
+    ),
+    "edgeimpulse": _Entry("boxscore.extensions.formats.edgeimpulse", _json("boundingBoxes", "files")),
+    "ibm": _Entry("boxscore.extensions.formats.ibm", _json("localization", "x2")),
+    "unity": _Entry(
+        "boxscore.extensions.formats.unity",
+        lambda sniffer: (
+            b'"captures"' in sniffer.head
+            or any(name.startswith(("captures_", "sequence.", "step")) for name in sniffer.names)
+        ),
+    ),
+    "openlabel": _Entry("boxscore.extensions.formats.openlabel", _json("openlabel")),
+    "odvg": _Entry("boxscore.extensions.formats.odvg", _json("detection", "grounding")),
+    "vertex": _Entry(
+        "boxscore.extensions.formats.vertex",
+        lambda sniffer: (
+            _json("imageGcsUri", "displayNames")(sniffer)
+            or (not sniffer.is_json and sniffer.first_line.count(",") >= 9)
+        ),
+    ),
     "sagemaker": _Entry("boxscore.extensions.formats.sagemaker", _json("source-ref")),
     "supervisely": _Entry("boxscore.extensions.formats.supervisely", lambda sniffer: sniffer.is_folder),
     "datumaro": _Entry("boxscore.extensions.formats.datumaro", _json("label", "items", "dm_format_version")),
@@ -179,10 +204,7 @@ _CAPABILITIES = {
 
 _GENERAL = ("jsonl", "csv", "coco")
 """Formats that accept any file of their kind."""
-_KEYS_OF_TOOLS = (
-    *(b"region_shape_attributes", b'"imageGcsUri"', b'"instances"', b'"data_units"'),
-    *(b'"jsonResponse"', b'"_input_hash"'),
-)
+_KEYS_OF_TOOLS = (b'"data_units"', b'"jsonResponse"', b'"_input_hash"')
 """Text in files of annotation tools that boxscore does not read; an extension looks more closely."""
 
 

@@ -33,6 +33,8 @@ SIZED = {
     "darwin first",
     "superannotate",
     "labelstudio minimal",
+    "odvg",
+    "openlabel",
 }
 """Formats that know the sizes of images with objects."""
 
@@ -46,6 +48,8 @@ def dump(path: Path, content: Any) -> Path:
 
 def load(folder: Path, name: str) -> boxscore.GroundTruth:
     options: Any = {"box_format": "xyxy"} if name == "text" else {}
+    if name.split()[0] in ("ibm", "vertex"):
+        options["image_sizes"] = {"a": (200, 100), "b.c": (40, 30)}
     return load_ground_truth(write(folder, name), **options)
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import boxscore
-from boxscore import FileFormatError, GroundTruth
+from boxscore import GroundTruth
 
 TRUTH = GroundTruth.from_arrays(
     ["a.jpg", "a.jpg", "b.jpg"],
@@ -19,7 +16,6 @@ TRUTH = GroundTruth.from_arrays(
     [[10, 20, 110, 70], [30, 40, 50, 60], [5, 5, 55, 55]],
     images=["a.jpg", "b.jpg", "c.jpg"],
 )
-KERAS = "a.jpg 10,20,110,70,0 30,40,50,60,1\nb.jpg 5,5,55,55,0\nc.jpg\n"
 
 TORCHVISION = [{"image_id": "a.jpg", "boxes": [[10, 20, 110, 70]], "labels": [1], "scores": [0.9]}]
 
@@ -51,18 +47,3 @@ def test_boxes_with_named_sides_are_corners(tmp_path: Path, others: tuple[str, .
     assert table.boxes.tolist() == expected.boxes.tolist() == [[10, 20, 110, 70], [30, 40, 50, 60]]
     assert table.scores.tolist() == [0.9, 0.8]
     assert table.categories.names[table.category].tolist() == ["cat", "dog"]
-
-
-@pytest.mark.skipif(shutil.which("awk") is None, reason="needs awk")
-def test_the_conversion_of_keras_lists_works(tmp_path: Path) -> None:
-    """The command of the message gives all images and objects."""
-    (tmp_path / "FILE").write_text(KERAS)
-    with pytest.raises(FileFormatError) as error:
-        boxscore.load_ground_truth(tmp_path / "FILE")
-    command = re.search(r"awk '.*' FILE > boxes\.csv", str(error.value))
-    assert command is not None
-    subprocess.run(command[0], shell=True, cwd=tmp_path, check=True)
-    table = boxscore.load_ground_truth(tmp_path / "boxes.csv", classes=["cat", "dog"])
-    assert table.boxes.tolist() == TRUTH.boxes.tolist()
-    assert table.images.ids.tolist() == ["a.jpg", "b.jpg", "c.jpg"]
-    assert table.categories.names[table.category].tolist() == ["cat", "dog", "cat"]

@@ -449,11 +449,18 @@ def last_part(text: str) -> str:
 _SAME_SPLITS = ("val", "validation", "valid")
 
 
-def chosen_split(image_set: object, splits: Sequence[str], path: Path, *, default: bool = True) -> str | None:
+def chosen_split(
+    image_set: object,
+    splits: Sequence[str],
+    path: Path,
+    *,
+    default: bool = True,
+    usual: Sequence[str] = _SAME_SPLITS,
+) -> str | None:
     """Return the split to read: the one that the user gives, the validation split, or the only one.
 
     ``splits`` are those of all images, and ``default`` says whether the only split is read if it is another
-    than the validation split. A note names the others.
+    than the validation split, whose names are ``usual``. A note names the others.
     """
     counts = Counter(splits)
     if image_set is not None:
@@ -463,11 +470,11 @@ def chosen_split(image_set: object, splits: Sequence[str], path: Path, *, defaul
             rule, cause = "be a split of the data set", checks.did_you_mean(image_set, counts)
             raise InputError("image_set", rule, got=repr(str(image_set)), place=str(path), cause=cause)
         return given
-    chosen = next((name for name in _SAME_SPLITS if name in counts), None)
+    chosen = next((name for name in usual if name in counts), None)
     if chosen is None and len(counts) == 1 and default:
         return splits[0]
     if chosen is None and counts:
-        rule, cause = "be given where there is no split val", f"choose from {', '.join(counts)}"
+        rule, cause = f"be given where there is no split {usual[0]}", f"choose from {', '.join(counts)}"
         raise InputError("image_set", rule, got=f"none, in {path}", cause=cause)
     others = ", ".join(f"{name} ({count:,})" for name, count in counts.items() if name != chosen)
     if others:

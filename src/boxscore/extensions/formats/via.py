@@ -1,9 +1,9 @@
-"""Read VGG Image Annotator (VIA) JSON files of version 1 and 2.
+"""Read VGG Image Annotator (VIA) files of version 1 and 2, JSON and CSV.
 
 Conventions
 -----------
-- ``regions`` is a list in version 2, a mapping in version 1. Shapes are in pixels; sizes of images are
-  unknown.
+- ``regions`` is a list in version 2, a mapping in version 1. CSV has a line per region, with JSON in cells,
+  or a line with ``region_count`` 0. Shapes are in pixels; sizes of images are unknown.
 - The class is the only attribute of the regions, the one called ``label``, ``class``, ``category`` or
   ``name``, or the one whose values are in the given class list. Otherwise a class list is required.
 
@@ -14,20 +14,26 @@ https://www.robots.ox.ac.uk/~vgg/software/via/
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from boxscore._utils.files import read_text
 from boxscore.errors import FileFormatError, InputError
-from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
+from boxscore.extensions.formats._gathered import LARGEST, Gathered, Origin, decoded, decoded_text
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
 
 USUAL = ("label", "class", "category", "name")
 """Attribute names that mean the class, in order of preference."""
+
+COLUMN = "region_shape_attributes"
+"""Column of CSV that no other table has."""
 
 
 class _Shape(msgspec.Struct, gc=False):
@@ -61,7 +67,7 @@ class _Project(msgspec.Struct, gc=False):
 
 
 class ViaFormat(RowFormat):
-    """VIA's JSON files."""
+    """VIA's JSON and CSV files."""
 
     name = "via"
     boxes = "xyxy"
@@ -70,7 +76,7 @@ class ViaFormat(RowFormat):
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect the keys of regions or of a project."""
         if not sniffer.text.lstrip().startswith("{"):
-            return None
+            return "VIA's CSV" if COLUMN in sniffer.first_line else None
         if sniffer.has_keys("_via_img_metadata"):
             return "a project of VIA"
         regions = sniffer.has_keys("filename", "regions")
@@ -83,7 +89,10 @@ class ViaFormat(RowFormat):
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every region."""
         whole = ("VIA's JSON", "an object of images")
-        if Sniffer(path).has_keys("_via_img_metadata"):
+        sniffer = Sniffer(path)
+        if not sniffer.is_json:
+            images = _images_of_csv(path)
+        elif sniffer.has_keys("_via_img_metadata"):
             images = decoded(path, _Project, record="image", whole=whole).images
         else:
             images = decoded(path, dict[str, _Image], record="image", whole=whole)
@@ -106,6 +115,29 @@ class ViaFormat(RowFormat):
 
 
 FORMAT = ViaFormat()
+
+
+def _images_of_csv(path: Path) -> dict[str, _Image]:
+    """Return the images of a CSV file with their regions."""
+    text = read_text(path, "VIA's CSV", largest=LARGEST)
+    images: dict[str, _Image] = {}
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        for row in reader:
+            place = Path(f"{path}, line {reader.line_num}")
+            name, shape = row.get("filename") or row.get("#filename"), row.get(COLUMN)
+            if not name or shape is None:
+                rule = f"have filename and {COLUMN}"
+                raise FileFormatError("a line of VIA's CSV", rule, got="not both", place=str(place))
+            image = images.setdefault(name, _Image(name, []))
+            if shape.strip() not in ("", "{}") and isinstance(image.regions, list):
+                values = (shape, row.get("region_attributes") or "{}")
+                region = f'{{"shape_attributes": {values[0]}, "region_attributes": {values[1]}}}'.encode()
+                whole = ("a region of VIA's CSV", "two JSON objects")
+                image.regions.append(decoded_text(region, place, _Region, record="region", whole=whole))
+    except csv.Error as error:
+        raise FileFormatError(f"{path}: cannot be read: {error}.") from None
+    return images
 
 
 def _region_list(image: _Image) -> list[_Region]:

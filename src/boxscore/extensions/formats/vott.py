@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-- The box of a region is its ``boundingBox``, in pixels.
+- The box of a region is its ``boundingBox``, in pixels, or that around its ``points``.
 - A region with several tags is one object per tag, as in VoTT's CSV export.
 
 References
@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from boxscore.extensions.formats._gathered import Gathered, Origin, Size, decoded
+from boxscore.errors import FileFormatError
+from boxscore.extensions.formats._gathered import Gathered, Origin, Size, box_around, decoded
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -29,9 +30,16 @@ class _Box(msgspec.Struct, gc=False):
     height: float
 
 
+class _Point(msgspec.Struct, gc=False):
+    x: float
+    y: float
+
+
 class _Region(msgspec.Struct, gc=False):
     tags: list[str]
-    bounding_box: _Box = msgspec.field(name="boundingBox")
+    bounding_box: _Box | None = msgspec.field(default=None, name="boundingBox")
+    points: list[_Point] = []
+    type: str = "RECTANGLE"
 
 
 class _Asset(msgspec.Struct, gc=False):
@@ -82,9 +90,19 @@ class VottFormat(RowFormat):
                 if not region.tags:
                     gathered.leave_out("regions without a tag")
                     continue
-                numbers = (box.left, box.top, box.width, box.height)
+                if box is None and region.type in ("POLYLINE", "POINT"):
+                    gathered.leave_out(f"{region.type.lower()}s")
+                    continue
                 for tag in region.tags:
-                    gathered.add_box(image, tag, numbers, "xywh", origin)
+                    if box is not None:
+                        numbers = (box.left, box.top, box.width, box.height)
+                        gathered.add_box(image, tag, numbers, "xywh", origin)
+                        continue
+                    if not region.points:
+                        rule = "have a boundingBox or points"
+                        raise FileFormatError("a region", rule, got="neither", place=str(origin))
+                    around = box_around([side for point in region.points for side in (point.x, point.y)])
+                    gathered.add_box(image, tag, around, "xyxy", origin)
         return gathered.rows(of_results=of_results, classes=[tag.name for tag in content.tags] or None)
 
 

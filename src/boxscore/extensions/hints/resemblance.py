@@ -121,12 +121,6 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     ),
     (_ends(".names"), "a class list", "pass it to --gt-classes or --dt-classes"),
     (
-        _first_line(r".*\.(?:jpe?g|png|bmp|webp|tiff?)(?:\s+\d+(?:,\d+){4})+"),
-        "a list of images with boxes (keras-yolo3; YOLO Keras TXT of Roboflow)",
-        'convert it: awk \'{if (NF < 2) print $1 ",,,,,"; for (i = 2; i <= NF; i++) print $1 "," $i}\' '
-        "FILE > boxes.csv, and pass the class list to --gt-classes",
-    ),
-    (
         _first_line(r".*\.(?:jpe?g|png|bmp|webp|tiff?)"),
         "a list of images",
         "pass the file or folder with the annotations",
@@ -166,13 +160,6 @@ _BY_HAND = (
     'write a JSON line per image: {"image": "a.jpg", "objects": [{"bbox": [x, y, w, h], "category": "cat"}]}'
 )
 _TOOLS: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
-    (
-        lambda sniffer: "region_shape_attributes" in sniffer.first_line,
-        "a CSV file of VIA",
-        "export the annotations as JSON there",
-    ),
-    (_has_keys("imageGcsUri"), "an import file of Vertex AI", _BY_HAND),
-    (_has_keys("detection", "instances"), "an ODVG file, of Grounding DINO", _BY_HAND),
     (_has_keys("label_hash", "data_units"), "an export of Encord", _COCO),
     (_has_keys("jsonResponse"), "an export of Kili", _COCO),
     (_has_keys("_input_hash", "spans"), "an export of Prodigy", _BY_HAND),
