@@ -133,11 +133,7 @@ def test_a_command_has_every_option_that_its_messages_name(
 def test_an_option_that_the_command_lacks_is_not_advised(tmp_path: Path, run: Run) -> None:
     (tmp_path / "t.csv").write_text(TABLE)
     said = run.error("nms", tmp_path / "t.csv", "-o", tmp_path / "o.csv", "--iou-threshold", "0.5")
-    assert said.endswith(
-        "in "
-        f"{tmp_path / 't.csv'}; boxscore nms has no --columns, boxscore convert has it: convert the file to "
-        "COCO first.\n"
-    )
+    assert said.endswith("--columns image=NAME class=NAME, and score=NAME for detections.\n")
 
 
 FRACTIONS = "0 0.5 0.5 0.2 0.2\n"

@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnostics": {"federated", "large", "pages", "scoreless", "shell", "validation", "weights"},
     "federated": {"masks"},
     "formats": {"data_tools", "federated", "masks", "scoreless"},
-    "fusion": {"large", "masks", "oriented"},
+    "fusion": {"formats", "large", "masks", "oriented"},
     "keypoints": {"diagnostics", "large"},
     "label_maps": {"masks", "pages", "shell", "training", "weights"},
     "labels": {"diagnostics", "federated", "formats", "scoreless", "shell", "validation", "weights"},

@@ -232,13 +232,18 @@ def _with_own_options(text: str, name: str, arguments: argparse.Namespace) -> st
         is_own = match[1].replace("-", "_") in known or match[1] in _names_of_options(name)
         if is_own or start < 0 or "boxscore " in text[sentence : match.start()]:
             continue
+        # Drop the advice if the sentence has other advice before it.
+        end = text.find(". ", match.end())
+        if any(word[1].replace("-", "_") in known for word in _NAMED.finditer(text, sentence, start)):
+            text, at = f"{text[:start]}.{'' if end < 0 else text[end + 1 :]}", start
+            continue
         # Replace the advice: the sentence, or its last part.
         advice = f"boxscore {name} has no {match[0]}"
         if match[1] in _names_of_options("convert"):
             advice += ", boxscore convert has it: convert the file to COCO first"
         elif match[1] in _names_of_options("evaluate"):
             advice += ", boxscore evaluate has it"
-        head, end = f"{text[: start + 2]}{advice}.", text.find(". ", match.end())
+        head = f"{text[: start + 2]}{advice}."
         text, at = head + ("" if end < 0 else text[end + 1 :]), len(head)
     return text
 

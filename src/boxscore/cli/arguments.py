@@ -604,6 +604,16 @@ DETECTION_FILES = (
     IMAGE_FOLDER,
 )
 """Options for information that detection files may not contain."""
+RESULTS_FILES = (
+    *(
+        option.but(key="")
+        for option in DETECTION_FILES
+        if option.name in ("dt-format", "dt-classes", "columns", "image-sizes", "image-folder")
+    ),
+    RESULTS_BOX_FORMAT,
+    *further("results"),
+)
+"""The same for commands that read detections without ground truth, and write them."""
 
 INPUTS = (
     *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, SCORELESS, IOU_TYPE, DETECTION_AREA, ANNOTATION_ID_ZERO),

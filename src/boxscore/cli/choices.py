@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from boxscore._utils import checks
 from boxscore._utils.files import read_bytes
 from boxscore._utils.processes import available_processors
+from boxscore.cli.sockets import names_at
 from boxscore.data.alignment import without_classes
 from boxscore.data.lookup import image_rows_by_name
 from boxscore.data.vocabulary import Categories, Id, Images, as_ids
 from boxscore.errors import InputError
 
 if TYPE_CHECKING:
+    from boxscore.data.column_names import ColumnMap
     from boxscore.suppression.suppressing import GroupOptions
 
 LONGEST_ID = 1000
@@ -34,6 +37,44 @@ def existing_folder(path: Path | None, *, name: str) -> Path | None:
     if path is not None and not path.is_dir():
         raise InputError(name, "be a folder", got=repr(str(path)))
     return path
+
+
+def results_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options in ``RESULTS_FILES``, by the parameter names of loaders."""
+    columns = arguments.columns
+    return {
+        "format": arguments.dt_format,
+        "classes": arguments.dt_classes,
+        "image_sizes": arguments.image_sizes,
+        "image_folder": existing_folder(arguments.image_folder, name="--image-folder"),
+        "box_format": arguments.dt_box_format,
+        "columns": None if columns is None else column_map(columns, name="--columns"),
+        **{name: getattr(arguments, name) for name in names_at("results")},
+    }
+
+
+def column_map(texts: Sequence[str], **options: Any) -> ColumnMap:
+    """Return the map of ``--columns``; ``options`` as those of ``ColumnMap.of``."""
+    from boxscore.data.column_names import ColumnMap
+
+    return ColumnMap.of(_pairs(texts), **options)
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Parse ``image=photo`` pairs, separate or joined by commas; column names may contain commas."""
+    pairs = [pair for text in texts for pair in re.split(r",(?=\w+=)", text)]
+    wrong = next((pair for pair in pairs if "=" not in pair), None)
+    if wrong is not None:
+        raise InputError(
+            "--columns",
+            "be image=NAME class=NAME ...",
+            got=repr(wrong)[:60],
+            cause="--columns names the columns of an input table; --show chooses the columns to print",
+        )
+    columns = dict(pair.split("=", 1) for pair in pairs)
+    if len(columns) < len(pairs):
+        raise InputError("--columns", "say each part once", got=repr(" ".join(texts))[:60])
+    return columns
 
 
 def group_options(arguments: argparse.Namespace, categories: Categories) -> GroupOptions:

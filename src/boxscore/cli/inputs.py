@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,11 @@ from boxscore._utils.processes import idle_processors
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
 from boxscore.cli.arguments import DEFAULT_PROTOCOL
-from boxscore.cli.choices import chosen, chosen_classes, existing_folder, readers
+from boxscore.cli.choices import chosen, chosen_classes, column_map, existing_folder, readers
 from boxscore.cli.sockets import extension, names_at
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation, evaluate, matches_needed
 from boxscore.formats import load_both
 from boxscore.formats._format import SIDES, Side
@@ -136,7 +134,7 @@ def _columns(arguments: argparse.Namespace, *, of_detections: bool) -> ColumnMap
     path, _, texts = sides[of_detections]
     if arguments.columns is None or texts is not None:
         name = "--dt-columns" if of_detections else "--gt-columns"
-        return None if texts is None else _column_map(texts, name=name)
+        return None if texts is None else column_map(texts, name=name)
     are_tables = [_is_table(path, name, side) for (path, name, _), side in zip(sides, SIDES, strict=True)]
     if all(are_tables):
         return arguments.columns  # type: ignore[no-any-return]
@@ -154,30 +152,7 @@ def _is_table(path: Path | Sequence[Path] | None, name: str, side: Side) -> bool
 def resolve_columns(arguments: argparse.Namespace) -> None:
     """Parse ``--columns`` once for all tables of a command."""
     if isinstance(arguments.columns, list):
-        arguments.columns = _column_map(arguments.columns, shared=True, name="--columns")
-
-
-def _column_map(texts: Sequence[str], **options: Any) -> ColumnMap:
-    from boxscore.data.column_names import ColumnMap
-
-    return ColumnMap.of(_pairs(texts), **options)
-
-
-def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    """Parse ``image=photo`` pairs, separate or joined by commas; column names may contain commas."""
-    pairs = [pair for text in texts for pair in re.split(r",(?=\w+=)", text)]
-    wrong = next((pair for pair in pairs if "=" not in pair), None)
-    if wrong is not None:
-        raise InputError(
-            "--columns",
-            "be image=NAME class=NAME ...",
-            got=repr(wrong)[:60],
-            cause="--columns names the columns of an input table; --show chooses the columns to print",
-        )
-    columns = dict(pair.split("=", 1) for pair in pairs)
-    if len(columns) < len(pairs):
-        raise InputError("--columns", "say each part once", got=repr(" ".join(texts))[:60])
-    return columns
+        arguments.columns = column_map(arguments.columns, shared=True, name="--columns")
 
 
 def _note(text: str) -> None:

@@ -1,8 +1,9 @@
 """Turn raw detections into final ones: suppress, lower scores or merge boxes.
 
-Ground truth is not needed. The input is a COCO results file, a folder of VOC or DOTA results, or detections
-saved as columns (.npz). The remaining detections are written in the same format and order, with all their
-keys. Soft methods write lowered scores, merging methods merged boxes. The output is written atomically.
+Ground truth is not needed. The input has any format of detections. The remaining ones are written in the same
+format and order, with all their keys; or, if --output has the extension of another format, in that, with the
+names of images and classes. Soft methods write lowered scores, merging methods merged boxes. The output is
+written atomically.
 
 With --memory-limit, Parquet data larger than memory are processed in partitions of whole images, and written
 in ascending order of images.
@@ -32,13 +33,13 @@ from boxscore.cli.arguments import (
     GROUPS,
     IOU_TYPE,
     READERS,
-    RESULTS_BOX_FORMAT,
+    RESULTS_FILES,
     RESULTS_OUTPUT,
     Option,
     further,
     given,
 )
-from boxscore.cli.choices import group_options, readers
+from boxscore.cli.choices import group_options, readers, results_arguments
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.suppression.methods import METHODS, check_method
 from boxscore.suppression.result import Suppression
@@ -57,7 +58,7 @@ SIMILARITIES = {
 
 
 OPTIONS = (
-    DETECTIONS.but(help="COCO results file, folder of VOC or DOTA results, or .npz"),
+    DETECTIONS.but(help="detections in any format"),
     RESULTS_OUTPUT,
     Option("method", f"one of {', '.join(METHODS)}", default="hard", metavar="NAME"),
     Option(
@@ -92,7 +93,7 @@ OPTIONS = (
         short="--conf",
     ),
     *GROUPS,
-    RESULTS_BOX_FORMAT,
+    *RESULTS_FILES,
     READERS,
     *further("nms"),
 )
@@ -143,10 +144,9 @@ def results_of(arguments: argparse.Namespace, options: Mapping[str, Any]) -> Res
 
     processes = readers(arguments)
     _progress(f"reading {arguments.detections}")
-    how = read_options(
-        instances=instances_of(options), processes=processes, box_format=arguments.dt_box_format
-    )
-    return load_results(arguments.detections, how, oriented=options["similarity"] not in ("box", "mask"))
+    path, oriented = arguments.detections, options["similarity"] not in ("box", "mask")
+    how = read_options(instances=instances_of(options), processes=processes, **results_arguments(arguments))
+    return load_results(path, how, oriented=oriented, output=arguments.output)
 
 
 def suppressed(table: Detections, arguments: argparse.Namespace, options: Mapping[str, Any]) -> Suppression:

@@ -16,6 +16,9 @@ OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "boxscore.extensions.hints.options:OPTIONS": ("class-map", "image-id-offset", "network-input"),
         "boxscore.extensions.scoreless.options:OPTIONS": ("coordinates", "repeated", "loose"),
     },
+    "results": {
+        "boxscore.extensions.scoreless.options:OPTIONS": ("coordinates", "repeated", "loose"),
+    },
     "result": {
         "boxscore.extensions.pages.options:OPTIONS": ("report",),
     },
@@ -43,7 +46,8 @@ OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
 }
 """Names of options by place, and by the tuple that declares them.
 
-Options in ``ground truth`` and ``detections`` are passed to the readers, in every command with such files.
+Options in ``ground truth`` and ``detections`` are passed to the readers, in every command with such files;
+those in ``results`` in commands that read detections without ground truth.
 ``result`` options act on the result of ``evaluate``; ``elsewhere`` options evaluate outside this process.
 """
 

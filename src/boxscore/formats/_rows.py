@@ -207,6 +207,8 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
         images = Images.build(ids, file_names=rows.file_names, sizes=sizes)
         image = images.rows(ids)[rows.image]
         categories, category = file_categories(rows, options)
+        if rows.numbers == "positions" and categories.ids.dtype != object:
+            categories = dataclasses.replace(categories, are_positions=True)
         in_fractions = rows.fractions and bool(unknown[rows.image].any())
     # With ground truth, use its vocabularies, and its image sizes where they are otherwise unknown.
     else:

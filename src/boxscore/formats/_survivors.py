@@ -131,8 +131,3 @@ class Survivors:
         if self.boxes is not None and self._changed_boxes is not None and self._changed_boxes[position]:
             box = self.written(usual).numbers_of(self.boxes[position][None])[0].tolist()
         return score, box
-
-
-def rewrite_table(path: Path, survivors: Survivors, output: Path) -> None:
-    """Write the surviving rows as a new table file."""
-    survivors.form.save(survivors.as_table(), output)

@@ -210,7 +210,7 @@ def read_ground_truth(path: str | Path | Opened, options: FileOptions = PLAIN) -
     """Read ground truth; see :func:`boxscore.load_ground_truth`."""
     opened = _open(_path_of(path, GroundTruth), options, "ground truth")
     file_format = opened.format
-    _refuse_useless(options, file_format)
+    refuse_useless(options, file_format)
     with errors_named(opened.path, side="gt"):
         ground_truth = opened.load_ground_truth(options)
     check_other_formats(opened, ground_truth, options)
@@ -323,7 +323,7 @@ def with_reader(detections: Detections, opened: Opened, options: FileOptions) ->
 def _read_detections(opened: Opened, ground_truth: GroundTruth, options: FileOptions) -> Detections:
     # With a class map, or if class numbers may be shifted, read the classes of the file first.
     file_format = opened.format
-    _refuse_useless(options, file_format, of_detections=True)
+    refuse_useless(options, file_format, of_detections=True)
 
     def read(truth: GroundTruth) -> Detections:
         with errors_named(opened.path, side="dt"):
@@ -375,7 +375,7 @@ def load_both(
     if truth_file.format.has_class_numbers and is_plain:
         results = _open(_path_of(detections, Detections), detection_options, "detections")
         detections = results
-        _refuse_useless(detection_options, results.format, of_detections=True)
+        refuse_useless(detection_options, results.format, of_detections=True)
         begin = None if results.files else capability(results.format, "begin")
     if begin is None:
         truth = read_ground_truth(truth_file, options)
@@ -418,7 +418,7 @@ _USES = {
 """Core options that not every format supports, each with the file content that it needs."""
 
 
-def _refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
+def refuse_useless(options: FileOptions, file_format: Format, *, of_detections: bool = False) -> None:
     """Reject options without any effect."""
     if options.box_format is not None and not file_format.has_boxes:
         rule = f"not be used with the format {file_format.name}, whose boxes are not four numbers"

@@ -166,13 +166,12 @@ _CAPABILITIES = {
     ("coco", "rewrite"): "boxscore.formats._coco_writing:rewrite_results",
     ("voc", "rewrite"): "boxscore.formats.voc:rewrite",
     ("dota", "rewrite"): "boxscore.extensions.oriented.dota:rewrite",
-    ("columns", "rewrite"): "boxscore.formats._survivors:rewrite_table",
-    ("csv", "rewrite"): "boxscore.formats._survivors:rewrite_table",
-    ("openimages", "rewrite"): "boxscore.formats._survivors:rewrite_table",
-    ("jsonl", "rewrite"): "boxscore.formats._survivors:rewrite_table",
-    ("parquet", "rewrite"): "boxscore.formats._survivors:rewrite_table",
+    ("yolo", "rewrite"): "boxscore.extensions.formats._yolo_rewriting:rewrite",
+    ("darknet", "rewrite"): "boxscore.extensions.formats._yolo_rewriting:rewrite",
     ("voc", "files_of_results"): "boxscore.formats.voc:files_of_results",
     ("dota", "files_of_results"): "boxscore.extensions.oriented.dota:files_of_results",
+    ("yolo", "files_of_results"): "boxscore.extensions.formats._yolo_rewriting:files_of_results",
+    ("darknet", "files_of_results"): "boxscore.extensions.formats._yolo_rewriting:files_of_results",
     ("yolo", "read_elsewhere"): "boxscore.formats._yolo_folders:read_elsewhere",
     ("darknet", "read_elsewhere"): "boxscore.formats._yolo_folders:read_elsewhere",
     ("coco", "ground_truth_of_share"): "boxscore.extensions.large._coco_shares:ground_truth_of_share",
@@ -195,7 +194,8 @@ _CAPABILITIES = {
 - ``correct(path, corrections, image_set)`` returns the ground-truth files that corrections change, otherwise
   unchanged; None if this is not supported.
 - ``rewrite(path, survivors, output)`` copies the surviving rows of results, unchanged unless they have a new
-  score or box; ``files_of_results(path)`` lists the files of results in reading order.
+  score or box; without it, ``save`` writes them. ``files_of_results(path)`` lists the files of results in
+  reading order.
 - ``read_elsewhere(path)`` lists files and folders that a data set refers to.
 - ``ground_truth_of_share(path, options, share)`` and ``detections_of_share(path, options, ground_truth,
   share)`` read a subset of the images.
@@ -210,6 +210,8 @@ _KEYS_OF_TOOLS = (b'"data_units"', b'"jsonResponse"', b'"_input_hash"')
 
 _WITHIN = "boxscore.extensions.stores.unpacking:opened_within"
 """Opens data in stores, compressed files and archives; returns None for other files."""
+ELSEWHERE = "boxscore.extensions.formats.elsewhere:elsewhere"
+"""Returns what writes an output in another format than the input; called with the format and the output."""
 _PACKED = (".gz", ".zip")
 """File name endings of compressed files and archives."""
 

@@ -6,7 +6,7 @@ surviving rows with all their original keys.
 Conventions
 -----------
 - Unchanged rows keep their exact bytes. In changed rows, only the score or the box is replaced, with all
-  digits.
+  digits. Tables are written as a whole, and formats that boxscore only reads in another format.
 - Rows keep the order of the file. COCO results files are read one slice at a time, in both passes.
 - Files are written atomically.
 - The input must not change between the two passes. If timestamps cannot prove this, because the file was
@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,21 +26,37 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import Snapshot
 from boxscore._utils.given_paths import files_of, path_of
+from boxscore._utils.lazy import loaded
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.errors import InputError
-from boxscore.formats._format import Format, ReadOptions
+from boxscore.formats._format import Format
 from boxscore.formats._sniffer import errors_named
 from boxscore.formats._survivors import Results, Survivors
-from boxscore.formats.reading import PLAIN, check_other_formats, warn_of_box_order
-from boxscore.formats.registry import capability, format_named, open_at
+from boxscore.formats.reading import (
+    PLAIN,
+    FileOptions,
+    check_other_formats,
+    refuse_useless,
+    warn_of_box_order,
+)
+from boxscore.formats.registry import ELSEWHERE, capability, format_named, open_at
 
 
-def load_results(path: str | Path, options: ReadOptions = PLAIN, *, oriented: bool = False) -> Results:
-    """Read results of any format without ground truth; warn of rotated boxes unless ``oriented``."""
+def load_results(
+    path: str | Path, options: FileOptions = PLAIN, *, oriented: bool = False, output: Path | None = None
+) -> Results:
+    """Read results of any format without ground truth; warn of rotated boxes unless ``oriented``.
+
+    If they are to be rewritten, ``output`` is checked first: if their format cannot be written, it needs the
+    extension of one that can.
+    """
     path = path_of(path)
     opened = open_at(path, options.format, side="detections")
     file_format = opened.format
+    refuse_useless(options, file_format, of_detections=True)
+    if output is not None:
+        _elsewhere(file_format, opened.data, output)
     files = [each.path for each in opened.files] or _files_of_results(file_format, opened.data)
     snapshots = tuple(map(Snapshot, files))
     with errors_named(path, side="dt"):
@@ -72,20 +89,22 @@ def save_results(
     scores: FloatArray | None = None,
     boxes: FloatArray | None = None,
 ) -> None:
-    """Write the surviving rows, int64 [K] ascending, in the format and with the file names of the input."""
+    """Write the surviving rows, int64 [K] ascending, in the format and with the file names of the input.
+
+    If the extension of the output is that of another format, they are written in that format.
+    """
+    form = format_named(results.format)
+    files_at = functools.partial(_files_of_results, form)
+    survivors = Survivors(results, rows, scores, boxes, form, files_at=files_at)
+    rewrite = capability(form, "rewrite")
+    if rewrite is None or _elsewhere(form, results.path, Path(path)) is not None:
+        save_table(survivors.as_table(), path, like=results)
+        return
     if len(files_of(results.path)) > 1:
         got, cause = f"{len(files_of(results.path)):,}", "merge them first with boxscore convert"
         place = str(results.path)
         raise InputError("the results to rewrite", "be one file", got=got, place=place, cause=cause)
-    form = format_named(results.format)
-    rewrite = capability(form, "rewrite")
-    if rewrite is None:
-        raise InputError(
-            f"{results.path}: boxscore cannot write results in the format {form.name}; convert them first: "
-            "boxscore convert --gt GT --dt DT --to coco --output FILE.json."
-        )
-    files_at = functools.partial(_files_of_results, form)
-    rewrite(results.path, Survivors(results, rows, scores, boxes, form, files_at=files_at), Path(path))
+    rewrite(results.path, survivors, Path(path))
 
 
 def _files_of_results(form: Format, path: Path) -> list[Path]:
@@ -95,5 +114,16 @@ def _files_of_results(form: Format, path: Path) -> list[Path]:
 
 
 def save_table(table: Detections, path: str | Path, *, like: Results) -> None:
-    """Write a table in the format of ``like``; VOC results also keep its file names."""
-    format_named(like.format).save(table, Path(path), like=like.path)
+    """Write a table in the format of ``like``, with its file names, or in that of the extension."""
+    form, output = format_named(like.format), Path(path)
+    other = _elsewhere(form, like.path, output)
+    if other is None:
+        form.save(table, output, like=like.path)
+    else:
+        other.save(table)
+
+
+def _elsewhere(form: Format, path: Path, output: Path) -> Any:
+    """Return what writes the output in another format than the input at a path, or None."""
+    alike = "detections" in form.holds and output.suffix.lower() in ("", path.suffix.lower())
+    return None if alike else loaded(ELSEWHERE)(form, output)

@@ -18,7 +18,7 @@ ultralytics 8.4: ``verify_image_label`` in ``data/utils.py``, ``Results.save_txt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, NamedTuple
 
@@ -190,8 +190,10 @@ class YoloFormat(RowFormat):
         # Write every number with repr, which preserves all bits.
         lines: list[list[str]] = [[] for _ in names]
         scores = table.scores.tolist() if isinstance(table, Detections) and table.scored else None
+        classes = table.categories
+        number = classes.ids if classes.are_positions else np.arange(len(classes))
         for row, (image, category, box) in enumerate(
-            zip(table.image.tolist(), table.category.tolist(), boxes.tolist(), strict=True)
+            zip(table.image.tolist(), number[table.category].tolist(), boxes.tolist(), strict=True)
         ):
             numbers = box if scores is None else self.written(box, scores[row])
             lines[image].append(f"{category} {' '.join(map(repr, numbers))}\n")
@@ -210,7 +212,9 @@ class YoloFormat(RowFormat):
             if known.any():
                 files[SIZES] = _size_table(names, table.images)
         else:
-            files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
+            # Class numbers without names stay without.
+            if not classes.are_positions or labels != [*map(str, classes.ids.tolist())]:
+                files["labels/classes.txt"] = "".join(f"{label}\n" for label in labels)
             files[f"labels/{NOTE}"] = f"{self.line}\n"
         _write(path, files)
 
@@ -441,11 +445,17 @@ def _write(path: Path, files: Mapping[str, str | bytes]) -> None:
         return
     if not path.is_dir():
         raise InputError("the output of YOLO labels", "be a folder", got=f"the file {path}")
-    others = {f"labels/{name}.txt" for name, _ in label_files(path / "labels")} - set(files)
+    refuse_other_labels(path, path / "labels", files)
+    write_folder(path, files)
+
+
+def refuse_other_labels(path: Path, folder: Path, files: Container[str]) -> None:
+    """Reject an output with label files in ``folder`` that are not among the files to write."""
+    there = label_files(folder) if folder.is_dir() else []
+    others = [name for _, file in there if (name := Path(file).relative_to(path).as_posix()) not in files]
     if others:
         rule = "hold no other labels, which would be read with these"
         raise InputError("the output folder", rule, got=min(others), place=str(path))
-    write_folder(path, files)
 
 
 def _check_boxes(table: BoxTable) -> FloatArray:

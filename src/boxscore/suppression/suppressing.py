@@ -314,6 +314,7 @@ class Suppressor:
     def ranked(self, setting: Setting) -> Ranked:
         """Check and rank the detections for a setting."""
         if self._similarity == "box":
+            self._refuse_fractions(setting)
             options = BoxOptions("xyxy", self._pixel_offset, setting.measured, setting.floor)
             return prepare(self._boxes, self._detections.scores, self._group, options)
         module = importlib.import_module(MEASURES[self._similarity])
@@ -325,6 +326,14 @@ class Suppressor:
             lowest=setting.lowest,
         )
         return rank(self._detections.scores, self._group, measure, score_threshold=setting.floor)
+
+    def _refuse_fractions(self, setting: Setting) -> None:
+        """Reject fractions of the image size where their overlap is not that of pixels, unlike the IoU."""
+        wanted = f"method {setting.method!r}" if setting.measured == "diou" else "pixel_offset 1"
+        if self._detections.units == "fractions" and (setting.measured == "diou" or self._pixel_offset):
+            rule, got = f"be pixels for {wanted}", "fractions of images of unknown size"
+            place = self._detections.source
+            raise InputError("boxes", rule, got=got, place=place, cause=checks.GIVE_SIZES)
 
     def shared(self, settings: Iterable[Setting]) -> dict[Setting, Ranked]:
         """Rank the detections for many settings; settings share ranks and overlapping pairs if possible."""

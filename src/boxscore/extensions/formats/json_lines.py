@@ -11,23 +11,29 @@ Conventions
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
+from boxscore._utils.files import write_atomically
 from boxscore._utils.memory import paused_collector
 from boxscore.data.column_names import column_parts
+from boxscore.data.tables import BoxTable
 from boxscore.errors import InputError
 from boxscore.extensions.formats._record_tables import flat_record, read_records
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats._tables import Table, TableFormat
+from boxscore.formats._tables import Table, TableFormat, saved_columns
 
 
 class JsonLinesFormat(TableFormat):
     """JSON lines."""
 
     name = "jsonl"
+    endings: ClassVar[tuple[str, ...]] = (".jsonl",)
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {"detections": frozenset({"columns"})}
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect a first line that is a complete object with a box, or a JSON lines extension."""
@@ -52,6 +58,19 @@ class JsonLinesFormat(TableFormat):
         """Read the records of a file."""
         (table,) = read_records(path, options.columns)
         return table
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write one object per box, with the columns of a CSV file; a missing value has no key."""
+        columns = {name: values.tolist() for name, values in saved_columns(table).items()}
+        records = (
+            {
+                key: value
+                for key, value in zip(columns, row, strict=True)
+                if value is not None and value == value
+            }
+            for row in zip(*columns.values(), strict=True)
+        )
+        write_atomically(path, (msgspec.json.encode(record) + b"\n" for record in records))
 
 
 FORMAT = JsonLinesFormat()

@@ -1,9 +1,9 @@
 """Merge the results of several models into one file: matching boxes become their weighted average.
 
-Reads COCO results files, folders of VOC or DOTA results or detections saved as columns (.npz), all in one
-format, and writes the same format. A fused box has only the four keys of a COCO result, because it combines
-several records; --iou-type fuses masks or rotated boxes, which it keeps. Coordinates are pixels and are not
-clipped. The merging methods also take a single file.
+Reads detections in any format, the same for all files, and writes this format; or, if --output has the
+extension of another, that one, with the names of images and classes. A fused box has an image, a class, a box
+and a score, because it combines several records; --iou-type fuses masks or rotated boxes, which it keeps.
+Coordinates are not clipped. The merging methods also take a single file.
 
 With --memory-limit, Parquet files larger than memory are fused in partitions of whole images, and written
 sorted by image.
@@ -28,11 +28,11 @@ from boxscore.cli.arguments import (
     DETECTIONS,
     IOU_TYPE,
     READERS,
-    RESULTS_BOX_FORMAT,
+    RESULTS_FILES,
     RESULTS_OUTPUT,
     Option,
 )
-from boxscore.cli.choices import readers
+from boxscore.cli.choices import readers, results_arguments
 from boxscore.cli.streams import say
 from boxscore.extensions.fusion.fusion import Confidence, warn_of_scale
 from boxscore.extensions.fusion.tables import check_fusion, fuse, fused_part
@@ -97,7 +97,7 @@ OPTIONS = (
         kind=float,
         metavar="T",
     ),
-    RESULTS_BOX_FORMAT,
+    *RESULTS_FILES,
     READERS,
     MEMORY_LIMIT.but(
         help="for detections in Parquet: fuse partitions that fit in this much memory, e.g. 8GB"
@@ -138,9 +138,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
         _say(counts.made, counts.given, len(files), arguments.output)
         return 0
-    how = read_options(instances=instances, processes=readers(arguments), box_format=arguments.dt_box_format)
+    how = read_options(instances=instances, processes=readers(arguments), **results_arguments(arguments))
     oriented = arguments.iou_type in ("rotated", "quadrilateral")
-    read = [load_results(file, how, oriented=oriented) for file in files]
+    read = [load_results(file, how, oriented=oriented, output=arguments.output) for file in files]
     check_one_form((results.path, results.format) for results in read)
     tables = [results.table for results in read]
     table = fuse(tables, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -149,8 +150,10 @@ def fused_part(
     **options: Any,
 ) -> Detections:
     """Do :func:`fuse` for some of the images, without its checks and its warning of scores."""
-    # Number images and classes across all models, in the order of their first appearance.
-    images = Images.build(list(dict.fromkeys(id_ for table in tables for id_ in table.images.ids.tolist())))
+    # Number images and classes across all models, in the order of their first appearance. Class numbers of
+    # different lists mean their names.
+    tables = _with_common_classes(tables)
+    images, units = _images_of_all(tables), _common_units(tables)
     categories = classes_of_all([table.categories for table in tables], [table.source for table in tables])
     masked = next((table.source for table in tables if table.instances.shows("masks")), None)
     if similarity == "box" and masked is not None:
@@ -161,7 +164,7 @@ def fused_part(
     if similarity != "box" or method in MERGING:
         from boxscore.extensions.fusion.shapes import fused_shapes
 
-        return fused_shapes(
+        fused_table = fused_shapes(
             tables,
             method=method,
             similarity=similarity,
@@ -171,6 +174,7 @@ def fused_part(
             overlap=overlap,
             **options,
         )
+        return fused_table.replaced(categories=categories, units=units, source=tables[0].source)
     # Encode image and class as one integer, image * classes + class, the same for all models.
     groups = [
         images.rows(table.images.ids)[table.image].astype(np.int64) * len(categories)
@@ -197,7 +201,50 @@ def fused_part(
         boxes=fused.boxes,
         sizes=fused.boxes[:, 2:] - fused.boxes[:, :2],
         scores=fused.scores,
+        units=units,
+        source=tables[0].source,
     )
+
+
+def _with_common_classes(tables: Sequence[Detections]) -> Sequence[Detections]:
+    """Return tables whose class ids have one meaning, if their numbers count the names of different lists."""
+    lists = [table.categories for table in tables]
+    same = all(classes.names.tolist() == lists[0].names.tolist() for classes in lists)
+    if same or not any(map(_counts_names, lists)):
+        return tables
+    from boxscore.extensions.formats.elsewhere import with_class_names
+
+    return [*map(with_class_names, tables)]
+
+
+def _counts_names(classes: Categories) -> bool:
+    """Whether class ids count the names of a list from 0."""
+    return classes.are_positions and classes.names.tolist() != [*map(str, classes.ids.tolist())]
+
+
+def _images_of_all(tables: Sequence[Detections]) -> Images:
+    """Return the images of all files without repetitions, with the names and sizes that any file states."""
+    names: dict[Id, str | None] = {}
+    sizes: dict[Id, list[float]] = {}
+    for images in (table.images for table in tables):
+        for id_, name, size in zip(
+            images.ids.tolist(), images.file_names.tolist(), images.sizes.tolist(), strict=True
+        ):
+            names[id_] = names.get(id_) or name
+            if size[0] == size[0] or id_ not in sizes:
+                sizes[id_] = size
+    return Images.build(list(names), file_names=list(names.values()), sizes=list(sizes.values()))
+
+
+def _common_units(tables: Sequence[Detections]) -> str:
+    """Return the units of boxes in all files; files without boxes have any."""
+    first = max(tables, key=len)
+    other = next((table for table in tables if len(table) and table.units != first.units), None)
+    if other is not None:
+        rule = "be in one unit to be fused"
+        got = f"{first.units} in {first.source}, and {other.units} in {other.source}"
+        raise InputError("boxes", rule, got=got, cause=checks.GIVE_SIZES)
+    return first.units
 
 
 def classes_of_all(every: Sequence[Categories], sources: Sequence[str]) -> Categories:
@@ -213,4 +260,5 @@ def classes_of_all(every: Sequence[Categories], sources: Sequence[str]) -> Categ
                     place=source,
                     cause="are these results of another data set?",
                 )
-    return Categories.build(list(names), names=list(names.values()))
+    classes = Categories.build(list(names), names=list(names.values()))
+    return dataclasses.replace(classes, are_positions=all(each.are_positions for each in every))

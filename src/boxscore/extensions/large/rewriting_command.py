@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from boxscore._utils.files import temporary_folder
-from boxscore.cli.choices import group_options, readers
+from boxscore.cli.choices import group_options, readers, results_arguments
 from boxscore.cli.nms import instances_of, say_kept
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories
@@ -59,7 +59,7 @@ def rewritten_in_parts(
         )
     # Plan how many boxes fit, as for an evaluation.
     workers = 1 if arguments.workers is None else readers(arguments)
-    read = read_options(instances=list(instances), box_format=arguments.dt_box_format)
+    read = read_options(instances=list(instances), **results_arguments(arguments))
     limit = bytes_of_text(arguments.memory_limit)
     # Write each partition separately, and join the files in order at the end.
     with temporary_folder() as folder, LocalEngine(folder, workers, sparing=True) as engine:

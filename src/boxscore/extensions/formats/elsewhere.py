@@ -1,0 +1,103 @@
+"""Write detections in another format than that of the input, for commands that rewrite them.
+
+Conventions
+-----------
+- The extension of the output chooses the format, if it is not that of the input.
+- Images are named by their file names, and classes by their names, unless the format has ids: numbers that
+  only count images or classes mean something else elsewhere. Class numbers without names are rejected.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.tables import Detections
+from boxscore.data.vocabulary import Categories, Images, as_ids
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.extensions.data_tools.converting import Target, writable_formats
+from boxscore.formats._format import Format
+from boxscore.formats.registry import format_named
+
+
+class Elsewhere:
+    """An output in another format than the input."""
+
+    def __init__(self, form: Format, output: Path) -> None:
+        self._form, self._output = form, output
+
+    def save(self, table: Detections) -> None:
+        """Write a table, after a warning of columns that the format cannot store, and before a note."""
+        target = Target(self._output, "auto", lossy=True, strict=True)
+        has_ids = "ids" in self._form.holds.get("ground truth", ())
+        target.save(table if has_ids else with_names(table), self._output)
+        names = "" if has_ids else ", with the names of images and classes"
+        text = f"{self._output}: written as {target.format.name}{names}."
+        warn_user(BoxscoreWarning(text, severity="note"))
+
+
+def elsewhere(form: Format, output: Path) -> Elsewhere | None:
+    """Return what writes an output of detections, or None if the format of the input fits its extension.
+
+    Raises
+    ------
+    InputError
+        When boxscore does not write the format of the input, and the extension is not that of another.
+    """
+    by_ending = {
+        ending: name
+        for name in writable_formats()
+        for ending in format_named(name).endings
+        if "detections" in format_named(name).holds
+    }
+    name = by_ending.get(output.suffix.lower())
+    if name is not None:
+        return None if name == form.name else Elsewhere(form, output)
+    if "detections" in form.holds:
+        return None
+    raise InputError(
+        "--output",
+        f"end in {', '.join(by_ending)}, because boxscore does not write {form.name} files",
+        got=repr(output.name),
+        cause=f"e.g. --output {output.name or 'detections'}.json",
+    )
+
+
+def with_names(table: Detections) -> Detections:
+    """Return a table whose image ids are file names, where known, and whose class ids are names.
+
+    Raises
+    ------
+    InputError
+        When classes are numbers from 0 without names, which another format would take for ids.
+    """
+    return _renamed_images(with_class_names(table))
+
+
+def with_class_names(table: Detections) -> Detections:
+    """Return a table whose class ids are their names; ids without names, or with the same, stay."""
+    classes = table.categories
+    names, ids = classes.names.tolist(), classes.ids.tolist()
+    if names != [*map(str, ids)]:
+        if len(set(names)) < len(names):
+            return table
+        renamed = Categories.build(names)
+        return table.replaced(
+            categories=renamed, category=renamed.rows(as_ids(names, name="classes"))[table.category]
+        )
+    if classes.are_positions and len(table):
+        rule = "have names to be written in another format, which would take their numbers for ids"
+        got = f"numbers from {ids[0]} to {ids[-1]} without names"
+        cause = "--dt-classes FILE has the names, one per line from number 0"
+        raise InputError("classes", rule, got=got, place=table.source, cause=cause)
+    return table
+
+
+def _renamed_images(table: Detections) -> Detections:
+    """Return a table whose image ids are file names, if they are known and different."""
+    images = table.images
+    names = images.file_names.tolist()
+    if None in names or len(set(names)) < len(names):
+        return table
+    renamed = Images.build(names, file_names=names, sizes=images.sizes)
+    return table.replaced(images=renamed, image=renamed.rows(as_ids(names, name="images"))[table.image])
