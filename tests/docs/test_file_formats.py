@@ -96,8 +96,8 @@ DETECTIONS = {
     "vertex": "vertex/predictions.jsonl",
 }
 DETECTIONS_ONLY = {"answers", "darknet", "darknetjson", "megadetector", "pipeline", "roboflow", "ultralytics"}
-NOT_TEXT = {"cityscapes", "columns", "parquet", "tfrecord", "widerface"}
-"""Whose ground truth has no example: binary files."""
+NOT_TEXT = {"cityscapes", "columns", "parquet", "pickled", "tfrecord", "widerface"}
+"""Whose ground truth has no example: binary files, and results only."""
 
 CAT, DOG = [10.0, 20.0, 110.0, 70.0], [30.5, 40.0, 50.5, 60.0]
 FOUND = [12.0, 20.0, 110.0, 68.0]

@@ -56,6 +56,9 @@ def _folder_or_ending(*endings: str) -> Callable[[Sniffer], bool]:
 _YOLO = _folder_or_ending(".yaml", ".yml", ".data", ".txt")
 
 _FORMATS = {
+    "pickled": _Entry(
+        "boxscore.extensions.formats.pickled", lambda sniffer: sniffer.head.startswith((b"PK", b"\x80"))
+    ),
     "columns": _Entry("boxscore.extensions.formats.columns", lambda sniffer: sniffer.head.startswith(b"PK")),
     "cvat": _Entry("boxscore.extensions.formats.cvat", _folder_or(lambda sniffer: sniffer.is_xml)),
     "hrsc": _Entry("boxscore.extensions.oriented.hrsc", _folder_or_ending(".xml")),

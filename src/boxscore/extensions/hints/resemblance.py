@@ -28,7 +28,8 @@ class Resemblance(NamedTuple):
 
 _CHECKPOINT = (
     "a checkpoint or pickled file",
-    "boxscore never reads these, because opening one may run code: save boxes as JSON",
+    "boxscore runs nothing in a file, and reads pickles of protocols 2 to 5 with results of MMDetection or "
+    "detectron2 alone: save other boxes as JSON",
 )
 _ARCHIVE = "an archive", "unpack it and pass the folder or file in it"
 _IMAGE = "an image", "pass the annotations here and the folder of images to --image-folder"
@@ -69,7 +70,6 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (_begins(b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd"), *_ARCHIVE),
     (_ends(".zip", ".tar", ".tgz", ".rar", ".7z"), *_ARCHIVE),
     (_ends(".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".safetensors"), *_CHECKPOINT),
-    (_begins(b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), *_CHECKPOINT),
     (
         _ends(".onnx", ".engine", ".tflite", ".pb"),
         "a model",
