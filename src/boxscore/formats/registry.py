@@ -60,6 +60,13 @@ _FORMATS = {
         "boxscore.extensions.formats.pickled", lambda sniffer: sniffer.head.startswith((b"PK", b"\x80"))
     ),
     "columns": _Entry("boxscore.extensions.formats.columns", lambda sniffer: sniffer.head.startswith(b"PK")),
+    "mot": _Entry(
+        "boxscore.extensions.formats.mot",
+        lambda sniffer: (
+            not {"gt", "det"}.isdisjoint(sniffer.names)
+            or (sniffer.first_line[:1].isdigit() and sniffer.first_line.count(",") >= 6)
+        ),
+    ),
     "cvat": _Entry("boxscore.extensions.formats.cvat", _folder_or(lambda sniffer: sniffer.is_xml)),
     "hrsc": _Entry("boxscore.extensions.oriented.hrsc", _folder_or_ending(".xml")),
     "keras": _Entry(

@@ -106,7 +106,7 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (lambda sniffer: sniffer.is_xml, "an XML file", "boxscore reads XML of VOC and CVAT 1.1"),
     (
         _first_line(rf"(?:\d+,){{2}}(?:{_NUMBER},){{3,}}.*"),
-        "tracking results (MOT: frame, id, x, y, w, h, ...)",
+        "a table of numbers without a header line",
         "add a header line: image,class,x,y,w,h,score",
     ),
     (
