@@ -148,6 +148,7 @@ HEADS = (
         b'{"filename": "a.jpg", "detection": {"instances": []}}\n',
         b"a.jpg 1,2,3,4,0\nb.jpg\n",
     ),
+    *(b"\x80\x02]q\x00.", b"1,-1,10,20,30,40,0.5\n"),
     *(b"image,class,x,y,w,h\na,b,1,2,3,4\n", b"image/x\n" * 3, b"0 0.5 0.5 0.1 0.1\n", b""),
     *(b"0 0 4 0 4 4 0 4 ship 0\n", b"<HRSC_Image></HRSC_Image>") * 6,
 )
