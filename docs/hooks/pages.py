@@ -75,7 +75,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
             "annotator-agreement",
             "explain",
         ],
-        "NMS": ["nms", "nms-commands", "tiles", "raw-outputs"],
+        "NMS": ["nms", "nms-commands", "nms-free-detectors", "tiles", "raw-outputs"],
         "In your project": [
             "training-loop",
             "inside-your-framework",
