@@ -318,7 +318,8 @@ def _scale_shapes(rows: Rows, extent: FloatArray | None) -> dict[str, Any]:
     shapes: dict[str, Any] = {}
     # Scale boxes and keypoints with one product per coordinate, the only rounding step.
     if rows.boxes is not None:
-        shapes["boxes"] = rows.boxes if extent is None else rows.boxes * np.tile(extent, 2)
+        with np.errstate(over="ignore"):  # building the table rejects values that are too large
+            shapes["boxes"] = rows.boxes if extent is None else rows.boxes * np.tile(extent, 2)
     if rows.keypoints is not None:
         points = rows.keypoints.copy()
         if extent is not None:

@@ -11,6 +11,7 @@ import pytest
 
 import boxscore
 from boxscore import Detections, GroundTruth, evaluate
+from boxscore.cli import main
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import detect_format, load_detections, load_ground_truth
 from support.annotations import BOXES, write
@@ -207,6 +208,15 @@ def test_a_line_number_needs_proof(names: Any, tmp_path: Path) -> None:
         load_detections(lined(tmp_path / "found.json", names), table)
 
 
+def test_names_may_be_numbers_of_other_lines(tmp_path: Path) -> None:
+    """It is not known which of the two the detections have."""
+    names = dict(zip(SIZES, ("2.jpg", "3.jpg", "1.jpg"), strict=True))
+    with pytest.warns(BoxscoreWarning, match="named by numbers, which are the numbers of other lines"):
+        load_ground_truth(ndjson(tmp_path / "a.ndjson", names=names))
+    for kept in (("1.jpg", "2.jpg", "3.jpg"), ("001.jpg", "002.jpg", "000.jpg"), ("7.jpg", "8.jpg", "1.jpg")):
+        load_ground_truth(ndjson(tmp_path / "a.ndjson", names=dict(zip(SIZES, kept, strict=True))))
+
+
 def test_ids_are_no_line_numbers(tmp_path: Path) -> None:
     """Results of COCO have ids, which may overlap the numbers of lines."""
     table = load_ground_truth(ndjson(tmp_path / "a.ndjson"))
@@ -318,9 +328,21 @@ def test_predictions_are_found_by_any_name(
     assert dict(evaluate(table, found).metrics) == metrics(twin, results)
 
 
+@pytest.mark.parametrize("make", [ndjson, labelbox])
+def test_other_names_of_images_do_not_count_as_content(
+    make: Any, twin: Path, results: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.json"
+    assert main(["convert", str(make(tmp_path / "a.ndjson")), "--output", str(output)]) == 0
+    assert metrics(output, results) == metrics(twin, results)
+
+
 def exported(label: Any, *more: Any, **row: Any) -> dict[str, Any]:
     labels = [label, *more] if label is not None else []
     return {"data_row": {"id": "r", "external_id": "a.jpg"} | row, "projects": {"p": {"labels": labels}}}
+
+
+TASK = {"task_id": "t", "status": "completed", "params": {"attachment": "https://x/a.jpg?b=c"}}
 
 
 def label_of(*items: Any, **more: Any) -> dict[str, Any]:
@@ -338,9 +360,15 @@ def test_an_image_without_a_label_is_left_out(tmp_path: Path) -> None:
         exported(skipped, external_id="c.jpg"),
         exported(label_of(), external_id="d.jpg"),
     ]
-    with pytest.warns(BoxscoreWarning, match="left out 2 images without a label"):
+    with pytest.warns(BoxscoreWarning, match="left out 2 images without a label, which may"):
         table = load_ground_truth(lines(tmp_path / "a.ndjson", rows))
     assert table.images.ids.tolist() == ["a", "d"]
+
+
+@pytest.mark.parametrize("record", [exported(None), {**TASK, "response": None}])
+def test_nothing_is_left(record: Any, tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"have images with annotations\. Got only 1 image without a"):
+        load_ground_truth(dump(tmp_path / "a.json", [record]))
 
 
 def test_the_first_of_several_labels_counts(tmp_path: Path) -> None:
@@ -348,6 +376,12 @@ def test_the_first_of_several_labels_counts(tmp_path: Path) -> None:
     path = dump(tmp_path / "a.json", [exported(label_of(BOX), other)])
     with pytest.warns(BoxscoreWarning, match="1 image has several labels; the first of each counts"):
         assert objects(load_ground_truth(path)) == [("a", "cat", CAT)]
+
+
+def test_an_export_may_be_one_object(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(f"\n{json.dumps(exported(label_of(BOX)), indent=2)}\n", encoding="utf-8")
+    assert objects(load_ground_truth(path)) == [("a", "cat", CAT)]
 
 
 def test_masks_and_points_of_labelbox_are_left_out(tmp_path: Path) -> None:
@@ -389,7 +423,9 @@ def test_the_name_of_an_image_of_labelbox(row: Any, name: str, tmp_path: Path) -
             exported(label_of({**BOX, "name": None})),
             "an object must have a name. Got none in object 0, line 1",
         ),
+        (exported(label_of({**BOX, "page_number": 1})), "be on an image. Got a page in object 0, line 1"),
         (exported(label_of(classifications=[{"name": "day"}])), "have boxes or regions. Got labels of whole"),
+        ({"ID": "1", "Labeled Data": "a.mp4", "Label": [{"frameNumber": 1}]}, "that of an image. Got a list"),
         (
             {"ID": "1", "Labeled Data": "a.jpg", "Label": {"cat": [{"geometry": []}]}},
             "Label must have objects. Got 'cat'",
@@ -481,7 +517,7 @@ def test_shapes_of_superannotate(tmp_path: Path) -> None:
         {"type": "tag", "className": "day"},
     ]
     path = dump(tmp_path / "a.jpg.json", {"metadata": {"name": "a.jpg"}, "instances": instances})
-    with pytest.warns(BoxscoreWarning, match="1 points, 1 instances without a class"):
+    with pytest.warns(BoxscoreWarning, match="1 of type point, 1 without a class"):
         table = load_ground_truth(path)
     assert objects(table) == [("a", "cat", CAT), ("a", "dog", [0, 0, 20, 20])]
     assert table.area.round(6).tolist() == [5000, 200]
@@ -510,7 +546,10 @@ def test_older_files_of_superannotate(tmp_path: Path) -> None:
             {"metadata": {"name": "v"}, "instances": [{**SUPER_BOX, "points": [1, 2, 3, 4]}]},
             "points of a bbox",
         ),
-        ({"metadata": {"name": "v"}, "instances": [{"type": "point", "points": {}}]}, "Got only 1 points"),
+        (
+            {"metadata": {"name": "v"}, "instances": [{"type": "point", "points": {}}]},
+            "Got only 1 of type point",
+        ),
     ],
 )
 def test_superannotate_that_is_refused(content: Any, message: str, tmp_path: Path) -> None:
@@ -520,7 +559,6 @@ def test_superannotate_that_is_refused(content: Any, message: str, tmp_path: Pat
 
 # ---------------------------------------------------------------- Scale
 
-TASK = {"task_id": "t", "status": "completed", "params": {"attachment": "https://x/a.jpg?b=c"}}
 SCALE_BOX = {"type": "box", "label": "cat", "left": 10, "top": 20, "width": 100, "height": 50}
 
 
@@ -528,7 +566,7 @@ def test_tasks_that_are_not_completed_are_left_out(tmp_path: Path) -> None:
     done = {**TASK, "response": {"annotations": [SCALE_BOX, {"type": "line", "label": "cat"}]}}
     waiting = {**TASK, "status": "pending", "response": None, "params": {"attachment": "https://x/b.jpg"}}
     path = dump(tmp_path / "tasks.json", [done, waiting])
-    with pytest.warns(BoxscoreWarning, match=r"left out 1 task without a completed response|1 lines"):
+    with pytest.warns(BoxscoreWarning, match=r"left out 1 image without a completed response|1 lines"):
         table = load_ground_truth(path)
     assert objects(table) == [("a", "cat", CAT)]
     assert table.images.ids.tolist() == ["a"]

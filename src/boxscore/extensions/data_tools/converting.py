@@ -27,6 +27,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY
 from boxscore.errors import InputError
+from boxscore.extensions.hints.renamed_images import OTHER_NAMES
 from boxscore.formats._format import Format
 from boxscore.formats.registry import format_named, format_names
 
@@ -296,7 +297,7 @@ def _content_of_truth(table: GroundTruth, at: Format) -> Iterator[tuple[str, str
         yield "sizes", f"sizes of {counted(sized, 'image')}"
     if any(name is not None for name in images.file_names.tolist()):
         yield "file names", "file names of images"
-    for name in images.columns:
+    for name in [name for name in images.columns if name not in OTHER_NAMES]:
         yield f"image column {name}", f"column {name} of images"
     # Ids count as lost only if they mean something: not 1, 2, 3, ..., and not the names.
     unused = len(table.categories) - len(np.unique(table.category))

@@ -26,6 +26,7 @@ from boxscore._utils import checks
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.files import read_at_most
 from boxscore._utils.memory import paused_collector
+from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.scores import all_or_none
@@ -243,6 +244,15 @@ class Gathered:
         """Count a shape that is skipped."""
         self._left_out[kind] += 1
 
+    def leave_out_images(self, count: int, kind: str) -> None:
+        """Warn that images without annotations are skipped; raise if no other image is left."""
+        images = f"{counted(count, 'image')} {kind}"
+        if count and not self._images:
+            rule = "have images with annotations"
+            raise FileFormatError("ground truth", rule, got=f"only {images}", place=self.source)
+        if count:
+            warn_user(f"{self.source}: left out {images}, which may show objects.")
+
     def label_image(self, label: str) -> None:
         """Count a label of a whole image."""
         self._image_labels[label] += 1
@@ -359,10 +369,11 @@ def box_around(points: Sequence[float] | FloatArray) -> Corners:
 def rotated_corners(box: Corners, degrees: float, *, center: tuple[float, float]) -> FloatArray:
     """Return the corners [4, 2] of a box rotated clockwise on the screen about a point."""
     x1, y1, x2, y2 = box
-    offsets = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)], dtype=np.float64) - center
     angle = math.radians(math.fmod(degrees, 360)) if math.isfinite(degrees) else math.nan
     cosine, sine = math.cos(angle), math.sin(angle)
-    return np.asarray(offsets @ np.array([[cosine, sine], [-sine, cosine]]) + center)
+    with np.errstate(over="ignore", invalid="ignore"):  # adding the object rejects values that are too large
+        offsets = np.array([(x1, y1), (x2, y1), (x2, y2), (x1, y2)], dtype=np.float64) - center
+        return np.asarray(offsets @ np.array([[cosine, sine], [-sine, cosine]]) + center)
 
 
 def short_names(names: Sequence[Id]) -> list[Id]:
@@ -425,12 +436,16 @@ def lines_of(path: Path, kind: type[Record], what: str) -> Iterator[tuple[int, R
 
 
 def records_of(path: Path, kind: type[Record], what: str) -> Iterator[tuple[Origin, Record]]:
-    """Decode a JSON list of objects, or a file with an object per line; yield the place of each and it."""
-    if _json.first_byte(path) != b"[":
+    """Decode a JSON list of objects, an object alone, or one per line; yield the place of each and it."""
+    with _json.open_binary(path) as file:
+        start = next((line for line in file if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").strip()
+    # An object of several lines begins with a line of a brace.
+    if start[:1] != b"[" and start != b"{":
         yield from ((Origin("line", number, path), one) for number, one in lines_of(path, kind, what))
         return
-    of_list: Any = list[kind]  # type: ignore[valid-type]
-    for number, one in enumerate(decoded(path, of_list, record="record", whole=(what, "a list of objects"))):
+    of_list: Any = list[kind] if start[:1] == b"[" else kind  # type: ignore[valid-type]
+    content = decoded(path, of_list, record="record", whole=(what, "a list of objects"))
+    for number, one in enumerate(content if isinstance(content, list) else [content]):
         yield Origin("record", number, path), one
 
 

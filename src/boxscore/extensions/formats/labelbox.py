@@ -60,6 +60,8 @@ class _Object(msgspec.Struct, gc=False):
     bounding_box: _Box | None = None
     bbox: _Box | None = None
     polygon: list[_Point] | None = None
+    page: int | None = None
+    page_number: int | None = None
 
 
 class _DataRow(msgspec.Struct, gc=False):
@@ -199,7 +201,7 @@ def _add_exported(path: Path, gathered: Gathered) -> Mapping[str, Any]:
     if several:
         text = f"{counted(several, 'image')} {verb(several, 'have')} several labels; the first of each counts"
         warn_user(f"{path}: {text}.")
-    _report_without(without, path)
+    gathered.leave_out_images(without, "without a label")
     columns = {"global_key": keys, "data_row_id": data_rows}
     return {
         name: np.array(values, dtype=object) for name, values in columns.items() if values and all(values)
@@ -212,6 +214,11 @@ def _add_first(path: Path, gathered: Gathered) -> None:
     for origin, content in records_of(path, _First, "an export of Labelbox"):
         # A skipped image has no label, or a word instead.
         text = bytes(content.label)
+        if text[:1] == b"[":
+            cause = "export its frames as images"
+            raise FileFormatError(
+                "Label", "be that of an image", got="a list", place=str(origin), cause=cause
+            )
         if content.skipped or text[:1] != b"{":
             without += 1
             continue
@@ -232,12 +239,7 @@ def _add_first(path: Path, gathered: Gathered) -> None:
                 Origin(f"object {number}, {origin.kind}", origin.number, path),
                 gathered,
             )
-    _report_without(without, path)
-
-
-def _report_without(count: int, path: Path) -> None:
-    if count:
-        warn_user(f"{path}: left out {counted(count, 'image')} without a label.")
+    gathered.leave_out_images(without, "without a label")
 
 
 def _add_uploads(path: Path, gathered: Gathered) -> None:
@@ -269,8 +271,12 @@ def _add(
     if box is None and item.polygon is None:
         gathered.leave_out((item.annotation_kind or "other annotations").removeprefix("Image")[:30])
         return
+    if item.page is not None or item.page_number is not None:
+        cause = "boxscore evaluates images, not pages of documents"
+        raise FileFormatError("an object", "be on an image", got="a page", place=str(origin), cause=cause)
     if not label:
-        raise FileFormatError("an object", "have a name", got="none", place=str(origin))
+        cause = "a schemaId alone does not name a class: upload with name"
+        raise FileFormatError("an object", "have a name", got="none", place=str(origin), cause=cause)
     if box is not None:
         numbers = (box.left, box.top, box.width, box.height)
         gathered.add_box(image, label, numbers, "xywh", origin, score=score)

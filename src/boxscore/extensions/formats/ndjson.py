@@ -17,13 +17,15 @@ https://docs.ultralytics.com/datasets/detect/#ultralytics-ndjson-format, ``ultra
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from boxscore.errors import FileFormatError
+from boxscore._utils.user_warnings import warn_user
+from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, chosen_split, lines_of
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
@@ -120,11 +122,23 @@ class NdjsonFormat(RowFormat):
             [str(name) for name in of_images.file_names or ()],
             of_images.sizes,
         )
+        _report_numbers(path, files.images, numbers, len(images))
         rows = rows_of_lines(files, lines, shapes_of_labels(lines, _keypoints(head), options.written))
         return dataclasses.replace(rows, scores=None, image_columns={LINE: np.array(numbers, dtype=np.int64)})
 
 
 FORMAT = NdjsonFormat()
+
+
+def _report_numbers(path: Path, names: Sequence[str], numbers: Sequence[int], count: int) -> None:
+    """Tell the user if the names of images are the numbers of other lines."""
+    lines = set(map(str, range(1, count + 1)))
+    if names and lines.issuperset(names) and list(names) != list(map(str, numbers)):
+        text = (
+            f"{path}: images are named by numbers, which are the numbers of other lines. Detections are "
+            "matched by name; if Ultralytics named their images by line, rename them in one of the files."
+        )
+        warn_user(BoxscoreWarning(text, severity="note"))
 
 
 def _labels(annotations: dict[str, Any], place: str) -> list[list[float]]:

@@ -20,8 +20,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from boxscore._utils.text import counted
-from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, last_part, records_of
@@ -113,8 +111,7 @@ def _add_tasks(path: Path, gathered: Gathered) -> None:
         for number, shape in enumerate(annotations):
             place = Origin(f"annotation {number}, {origin.kind}", origin.number, path)
             _add(shape, shape.type, shape.label, image, place, gathered)
-    if open_tasks:
-        warn_user(f"{path}: left out {counted(open_tasks, 'task')} without a completed response.")
+    gathered.leave_out_images(open_tasks, "without a completed response")
 
 
 def _add_annotations(path: Path, gathered: Gathered) -> None:

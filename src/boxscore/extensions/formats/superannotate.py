@@ -121,15 +121,15 @@ _CORNERS = {
 
 
 def _add(instance: _Instance, image: int, origin: Origin, gathered: Gathered) -> None:
-    kind, label = instance.type or "untyped", instance.class_name
+    kind, label = instance.type or "none", instance.class_name
     if kind == "tag":
         gathered.label_image(label or "a tag")
         return
     if kind not in (*_CORNERS, "polygon"):
-        gathered.leave_out(f"{kind[:20]}s")
+        gathered.leave_out(f"of type {kind[:20]}")
         return
     if not label or instance.class_id == -1:
-        gathered.leave_out("instances without a class")
+        gathered.leave_out("without a class")
         return
     # Boxes name their corners, polygons list numbers.
     of_kind: Any = list[float] if kind == "polygon" else dict[str, float]
