@@ -529,6 +529,16 @@ def changed(**of_first_image: Any) -> dict[str, Any]:
         ),
         (changed(detections=[{"category": "1", "conf": 0.5, "bbox": [0, 0, 1]}]), "bbox must have 4 numbers"),
         ({**megadetector(), "detection_categories": None}, "detection_categories must be an object"),
+        (megadetector()["images"], "MegaDetector's JSON must have detection_categories. Got a list in"),
+        (
+            [
+                {
+                    "file": "a.jpg",
+                    "detections": [{"category": "cat", "confidence": 0.5, "bbox": [0.1, 0.1, 0.5, 0.6]}],
+                }
+            ],
+            "boxes must be in pixels in a list. Got fractions in",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_of_megadetector(content: Any, message: str, tmp_path: Path) -> None:

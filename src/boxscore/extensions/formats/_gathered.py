@@ -12,6 +12,7 @@ Conventions
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +43,7 @@ Record = TypeVar("Record")
 
 LARGEST = 2_000_000_000
 """Maximum size in bytes of a JSON file that is read into memory."""
+LARGEST_COORDINATE = 1e100
 
 
 class Origin(NamedTuple):
@@ -329,6 +331,18 @@ class Gathered:
         )
 
 
+def in_fractions(rows: Rows) -> Rows:
+    """Return rows whose coordinates are fractions of the image size, unless the user gave the form."""
+    if rows.form_applied:
+        return rows
+    boxes = rows.boxes if rows.boxes is not None else np.empty((0, 4))
+    beyond = (np.abs(boxes) > LARGEST_COORDINATE).any(axis=1)
+    if beyond.any():
+        place = rows.place(int(np.argmax(beyond)))
+        raise FileFormatError("a box", "have coordinates of at most 1e+100", got="others", place=place)
+    return dataclasses.replace(rows, fractions=True)
+
+
 def _corners(numbers: Corners, form: BoxFormat) -> Corners:
     """Return the corners of one box."""
     a, b, c, d = numbers
@@ -354,7 +368,7 @@ def _all_corners(boxes: FloatArray, corners: Sequence[FloatArray | None]) -> Flo
 
 def _finite(numbers: Sequence[float] | FloatArray, origin: Origin) -> FloatArray:
     values = np.asarray(numbers, dtype=np.float64)
-    if not np.isfinite(values).all() or np.abs(values).max() > 1e100:
+    if not np.isfinite(values).all() or np.abs(values).max() > LARGEST_COORDINATE:
         raise FileFormatError(
             "a shape", "have coordinates of at most 1e+100", got="others", place=str(origin)
         )

@@ -12,7 +12,6 @@ https://github.com/AlexeyAB/darknet, ``src/network.c``, ``detection_to_json``
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -21,7 +20,7 @@ import msgspec
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import BoxscoreWarning, FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, decoded_text, json_text
+from boxscore.extensions.formats._gathered import Gathered, Origin, decoded_text, in_fractions, json_text
 from boxscore.extensions.formats._responses import DetectionsFormat
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows
@@ -81,8 +80,7 @@ class DarknetJsonFormat(DetectionsFormat):
                     raise FileFormatError("an object", rule, got=got, place=str(origin), cause=cause)
                 numbers = (box.center_x, box.center_y, box.width, box.height)
                 gathered.add_box(image, found.name, numbers, "cxcywh", origin, score=found.confidence)
-        rows = gathered.rows(of_results=True)
-        return rows if rows.form_applied else dataclasses.replace(rows, fractions=True)
+        return in_fractions(gathered.rows(of_results=True))
 
 
 FORMAT = DarknetJsonFormat()

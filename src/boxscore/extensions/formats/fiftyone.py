@@ -16,14 +16,13 @@ https://docs.voxel51.com/user_guide/export_datasets.html, fiftyone 1.x ``utils/d
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, Size, decoded, decoded_text
+from boxscore.extensions.formats._gathered import Gathered, Origin, Size, decoded, decoded_text, in_fractions
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -73,7 +72,7 @@ class FiftyOneFormat(RowFormat):
             rows = _of_samples(path, options, of_results)
         else:
             rows = _of_labels(path, options, of_results)
-        return rows if rows.form_applied else dataclasses.replace(rows, fractions=True)
+        return in_fractions(rows)
 
 
 FORMAT = FiftyOneFormat()

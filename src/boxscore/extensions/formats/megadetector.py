@@ -14,7 +14,6 @@ https://github.com/agentmorris/MegaDetector, ``megadetector/postprocessing/valid
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,10 @@ from typing import Any
 import msgspec
 
 from boxscore._utils.text import counted, short_list
+from boxscore.data.box_reading import are_fractions
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
+from boxscore.extensions.formats._gathered import Gathered, Origin, decoded, in_fractions
 from boxscore.extensions.formats._json_folders import first_object
 from boxscore.extensions.formats._responses import DetectionsFormat
 from boxscore.formats._format import ReadOptions
@@ -77,7 +77,8 @@ class MegaDetectorFormat(DetectionsFormat):
 
     def rows_of(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
         """Read every image."""
-        # A list is of Microsoft's package: corners in pixels, and names of classes.
+        # A list is of Microsoft's package: corners in pixels, and names of classes. MegaDetector writes
+        # one too, before it adds the names of its classes.
         kind: Any = _File | list[_Image]
         whole = ("MegaDetector's JSON", "an object with images")
         content: _File | list[_Image] = decoded(path, kind, record="image", whole=whole)
@@ -85,6 +86,11 @@ class MegaDetectorFormat(DetectionsFormat):
         images = content if isinstance(content, list) else content.images
         classes = None if isinstance(content, list) else content.detection_categories
         _check_seen(images, path)
+        if is_list and any(one.conf is not None for image in images for one in image.detections or ()):
+            cause = "save the results with write_results_to_file, which adds it"
+            raise FileFormatError(
+                "MegaDetector's JSON", "have detection_categories", got="a list", place=str(path), cause=cause
+            )
         gathered = Gathered(path, options, any_corners=False)
         for image in images:
             position = gathered.image(image.file)
@@ -107,7 +113,14 @@ class MegaDetectorFormat(DetectionsFormat):
                 )
         names = None if classes is None else list(classes.values())
         rows = gathered.rows(of_results=True, classes=names)
-        return rows if rows.form_applied or is_list else dataclasses.replace(rows, fractions=True)
+        if not is_list:
+            return in_fractions(rows)
+        if not rows.form_applied and rows.boxes is not None and are_fractions(rows.boxes, rows.place):
+            cause = "use --dt-box-format xyxyn or xywhn (in Python box_format=)"
+            raise FileFormatError(
+                "boxes", "be in pixels in a list", got="fractions", place=str(path), cause=cause
+            )
+        return rows
 
 
 FORMAT = MegaDetectorFormat()
