@@ -14,6 +14,7 @@ from attack.engine import trees
 from attack.engine.commands import commands
 from attack.engine.mutant import Mutant, Reader
 from support.annotations import FORMATS
+from support.detector_files import FILES
 
 __all__ = ["LAYOUTS", "READERS", "layout", "spoilt_file", "spoilt_words"]
 
@@ -174,6 +175,7 @@ TRUTH = {
     "images": [
         {"id": 1, "file_name": "a.jpg", "width": 200, "height": 100},
         {"id": 2, "file_name": "b.c.jpg", "width": 40, "height": 30},
+        {"id": 3, "file_name": "d.png", "width": 64, "height": 64},
     ],
     "annotations": [
         {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 20, 100, 50], "area": 5000, "iscrowd": 0},
@@ -199,6 +201,10 @@ def _seeds(name: str) -> list[Seed]:
                 file: text.encode() if isinstance(text, str) else text for file, text in contents.items()
             }
             seeds.append((path, files, beside, "gt.json", "dt.csv"))
+    for kind, (path, saved) in FILES.items():
+        if kind.split()[0] == name:
+            files = {file: json.dumps(content).encode() for file, content in saved.items()}
+            seeds.append((path, files, beside, "gt.json", "dt.csv"))
     path = {
         "cvat": "cvat/annotations.xml",
         "labelme": "labelme",
@@ -216,6 +222,7 @@ def _seeds(name: str) -> list[Seed]:
 
 WITH_SCORES = ("labelstudio", "datumaro", "bdd", "text", "sagemaker", "fiftyone")
 """Formats that may hold detections."""
+DETECTIONS_ONLY = {kind.split()[0] for kind in FILES}
 
 
 def _make(rng: random.Random, name: str) -> Mutant:
@@ -225,7 +232,8 @@ def _make(rng: random.Random, name: str) -> Mutant:
     for _ in range(steps):
         chosen = rng.choice(list(files))
         files[chosen] = spoilt_file(files[chosen], chosen, rng)
-    of_results = rng.random() < (0.4 if name in WITH_SCORES else 0.05) or path.endswith("results")
+    share = 0.95 if name in DETECTIONS_ONLY else 0.4 if name in WITH_SCORES else 0.05
+    of_results = rng.random() < share or path.endswith("results")
     given = ("--dt", path) if of_results else ("--gt", path)
     if rng.random() < 0.4:
         given += ("--dt-format" if of_results else "--format", name)
@@ -238,5 +246,5 @@ def _make(rng: random.Random, name: str) -> Mutant:
 
 READERS = {
     name: Reader(functools.partial(_make, name=name), None, 0.3)
-    for name in dict.fromkeys(kind.split()[0] for kind in FORMATS)
+    for name in dict.fromkeys(kind.split()[0] for kind in (*FORMATS, *FILES))
 }

@@ -18,14 +18,21 @@ from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import detect_format, load_detections, load_ground_truth
 from boxscore.formats._format import ReadOptions
 from boxscore.formats.registry import open_at
-
-SIZES = {"a.jpg": (200, 100), "b.c.jpg": (40, 30), "d.png": (64, 64)}
-FOUND: dict[str, list[tuple[str, int, float, list[float]]]] = {
-    "a.jpg": [("cat", 0, 0.875, [100.5, 20.0, 190.0, 70.0]), ("dog", 1, 0.25, [30.5, 40.0, 50.0, 60.5])],
-    "b.c.jpg": [],
-    "d.png": [("dog", 1, 0.5, [30.0, 30.0, 50.0, 50.25])],
-}
-"""Class, its number, score and corners of the detections of each image."""
+from support.detector_files import (
+    FILES,
+    FOUND,
+    SIZES,
+    darknet,
+    fractions,
+    megadetector,
+    microsoft,
+    of_roboflow,
+    per_image,
+    sides,
+    supervision,
+    write_files,
+    xywh,
+)
 
 TRUTH = boxscore.GroundTruth.from_arrays(
     ["a", "a", "d"],
@@ -36,167 +43,6 @@ TRUTH = boxscore.GroundTruth.from_arrays(
 """Images are ``a``, ``b.c`` and ``d``, with file names."""
 
 
-def xywh(box: list[float]) -> list[float]:
-    return [box[0], box[1], box[2] - box[0], box[3] - box[1]]
-
-
-def center(box: list[float]) -> list[float]:
-    x, y, width, height = xywh(box)
-    return [x + width / 2, y + height / 2, width, height]
-
-
-def fractions(box: list[float], name: str) -> list[float]:
-    width, height = SIZES[name]
-    return [box[0] / width, box[1] / height, box[2] / width, box[3] / height]
-
-
-def sides(names: str, box: list[float]) -> dict[str, float]:
-    return dict(zip(names.split(), box, strict=True))
-
-
-def per_file(record: Callable[[str, list[Any]], Any], ending: str = ".json") -> dict[str, Any]:
-    """Return a file per image, named like the image without its extension."""
-    return {f"f/{name.rpartition('.')[0]}{ending}": record(name, found) for name, found in FOUND.items()}
-
-
-def of_ultralytics(name: str, found: list[Any], *, normalized: bool = False) -> Any:
-    return [
-        {
-            "name": label,
-            "class": number,
-            "confidence": score,
-            "box": sides("x1 y1 x2 y2", fractions(box, name) if normalized else box),
-        }
-        for label, number, score, box in found
-    ]
-
-
-def of_pipeline(_: str, found: list[Any]) -> Any:
-    return [
-        {"score": score, "label": label, "box": sides("xmin ymin xmax ymax", box)}
-        for label, _, score, box in found
-    ]
-
-
-def of_roboflow(name: str, found: list[Any]) -> Any:
-    predictions = [
-        {**sides("x y width height", center(box)), "confidence": score, "class": label, "class_id": number}
-        for label, number, score, box in found
-    ]
-    width, height = SIZES[name]
-    return {"time": 0.1, "image": {"width": width, "height": str(height)}, "predictions": predictions}
-
-
-def of_workflow(name: str, found: list[Any]) -> Any:
-    return [{"output": {"predictions": of_roboflow(name, found)}, "count": len(found)}]
-
-
-def of_yolov5(_: str, found: list[Any]) -> Any:
-    return [
-        {**sides("xmin ymin xmax ymax", box), "confidence": score, "class": number, "name": label}
-        for label, number, score, box in found
-    ]
-
-
-def darknet(folder: str = "data/img/") -> list[dict[str, Any]]:
-    return [
-        {
-            "frame_id": number,
-            "filename": f"{folder}{name}",
-            "objects": [
-                {
-                    "class_id": of_class,
-                    "name": label,
-                    "relative_coordinates": sides(
-                        "center_x center_y width height", center(fractions(box, name))
-                    ),
-                    "confidence": score,
-                }
-                for label, of_class, score, box in found
-            ],
-        }
-        for number, (name, found) in enumerate(FOUND.items(), start=1)
-    ]
-
-
-def megadetector() -> dict[str, Any]:
-    images = [
-        {
-            "file": f"x\\{name}",
-            "detections": [
-                {"category": str(number + 1), "conf": score, "bbox": xywh(fractions(box, name))}
-                for _, number, score, box in found
-            ],
-        }
-        for name, found in FOUND.items()
-    ]
-    return {
-        "images": images,
-        "detection_categories": {"1": "cat", "2": "dog"},
-        "info": {"format_version": "1.5", "detector": "x"},
-    }
-
-
-def microsoft() -> list[dict[str, Any]]:
-    return [
-        {
-            "file": f"images/{name}",
-            "detections": [
-                {"category": label, "confidence": score, "bbox": box} for label, _, score, box in found
-            ],
-        }
-        for name, found in FOUND.items()
-    ]
-
-
-def supervision() -> list[dict[str, Any]]:
-    return [
-        {**sides("x_min y_min x_max y_max", box), "class_id": number, "confidence": score, "tracker_id": ""}
-        | {"class_name": label, "image_name": name}
-        for name, found in FOUND.items()
-        for label, number, score, box in found
-    ]
-
-
-def per_image() -> list[dict[str, Any]]:
-    return [
-        {"file_name": name, "boxes": [one[3] for one in found], "labels": [one[0] for one in found]}
-        | {"scores": [one[2] for one in found]}
-        for name, found in FOUND.items()
-    ]
-
-
-FILES: dict[str, tuple[str, dict[str, Any]]] = {
-    "ultralytics": ("f", per_file(of_ultralytics)),
-    "ultralytics of image names": ("f", per_file(of_ultralytics, ".jpg.json") | {"f/d.jpg.json": None}),
-    "ultralytics by name": (
-        "u.json",
-        {"u.json": {n: of_ultralytics(n, found) for n, found in FOUND.items()}},
-    ),
-    "ultralytics of YOLOv5": ("f", per_file(of_yolov5)),
-    "pipeline": ("f", per_file(of_pipeline)),
-    "pipeline by name": (
-        "p.json",
-        {"p.json": {name: of_pipeline(name, found) for name, found in FOUND.items()}},
-    ),
-    "pipeline in order": ("p.json", {"p.json": [of_pipeline(name, found) for name, found in FOUND.items()]}),
-    "roboflow": ("f", per_file(of_roboflow)),
-    "roboflow of a workflow": ("f", per_file(of_workflow)),
-    "darknetjson": ("result.json", {"result.json": darknet()}),
-    "megadetector": ("m.json", {"m.json": megadetector()}),
-    "megadetector of Microsoft": ("m.json", {"m.json": microsoft()}),
-    "records of supervision": ("s.json", {"s.json": supervision()}),
-    "records per image": ("r.json", {"r.json": per_image()}),
-}
-FILES["ultralytics of image names"][1].update(
-    {"f/d.jpg.json": FILES["ultralytics"][1]["f/d.json"], "f/a.jpg.json": FILES["ultralytics"][1]["f/a.json"]}
-)
-FILES["ultralytics normalized"] = (
-    "f",
-    per_file(lambda name, found: of_ultralytics(name, found, normalized=True)),
-)
-"""Path and files; the first word is the name of the format."""
-
 OPTIONS: dict[str, dict[str, Any]] = {"records per image": {"box_format": "xyxy"}}
 """A list of four numbers may be anything."""
 
@@ -204,16 +50,8 @@ NOTED = {"pipeline in order", "ultralytics normalized"}
 """Which say in a note how they are read."""
 
 
-def write(folder: Path, path: str, files: dict[str, Any]) -> Path:
-    for name, content in files.items():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    return folder / path
-
-
 def dump(folder: Path, content: Any) -> Path:
-    return write(folder, "x.json", {"x.json": content})
+    return write_files(folder, "x.json", {"x.json": content})
 
 
 def expected(folder: Path) -> boxscore.Detections:
@@ -223,7 +61,7 @@ def expected(folder: Path) -> boxscore.Detections:
         for name, found in FOUND.items()
         for label, _, score, box in found
     ]
-    return load_detections(write(folder, "coco.json", {"coco.json": results}), TRUTH)
+    return load_detections(write_files(folder, "coco.json", {"coco.json": results}), TRUTH)
 
 
 def objects(table: boxscore.Detections) -> list[tuple[int, int, float, list[float]]]:
@@ -236,7 +74,7 @@ def objects(table: boxscore.Detections) -> list[tuple[int, int, float, list[floa
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_format_has_the_same_detections(name: str, tmp_path: Path) -> None:
-    path = write(tmp_path, *FILES[name])
+    path = write_files(tmp_path, *FILES[name])
     assert detect_format(path)[0] == name.split()[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -247,7 +85,7 @@ def test_every_format_has_the_same_detections(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_format_is_told_from_the_others(name: str, tmp_path: Path) -> None:
-    path = write(tmp_path, *FILES[name])
+    path = write_files(tmp_path, *FILES[name])
     other = next(other for other in ("pipeline", "ultralytics", "roboflow") if other != name.split()[0])
     with pytest.raises(FileFormatError, match=f"must be in the {other} format"):
         load_detections(path, TRUTH, format=other)
@@ -256,26 +94,28 @@ def test_every_format_is_told_from_the_others(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("records")])
 def test_detections_are_not_ground_truth(name: str, tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="ground truth must not be detections"):
-        load_ground_truth(write(tmp_path, *FILES[name]))
+        load_ground_truth(write_files(tmp_path, *FILES[name]))
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "pipeline in order"])
 def test_images_have_their_names_without_ground_truth(name: str, tmp_path: Path) -> None:
-    table = open_at(write(tmp_path, *FILES[name])).load_detections(ReadOptions(**OPTIONS.get(name, {})), None)
+    table = open_at(write_files(tmp_path, *FILES[name])).load_detections(
+        ReadOptions(**OPTIONS.get(name, {})), None
+    )
     stems = {str(image).replace(".jpg", "").replace(".png", "") for image in table.images.ids.tolist()}
     assert stems == ({"a", "d"} if "supervision" in name else {"a", "b.c", "d"})
     assert len(table) == 3
 
 
 def test_a_file_of_an_image_alone(tmp_path: Path) -> None:
-    write(tmp_path, *FILES["ultralytics"])
+    write_files(tmp_path, *FILES["ultralytics"])
     assert len(load_detections(tmp_path / "f" / "a.json", TRUTH)) == 2
     empty = load_detections(tmp_path / "f" / "b.c.json", TRUTH)
     assert len(empty) == 0
 
 
 def test_a_folder_without_detections_needs_the_name_of_its_format(tmp_path: Path) -> None:
-    path = write(tmp_path, "f", {"f/a.json": [], "f/d.json": []})
+    path = write_files(tmp_path, "f", {"f/a.json": [], "f/d.json": []})
     with pytest.raises(FileFormatError, match="a folder with JSON files"):
         load_detections(path, TRUTH)
     assert len(load_detections(path, TRUTH, format="pipeline")) == 0
@@ -300,14 +140,14 @@ def test_corners_in_another_order_are_an_error(tmp_path: Path) -> None:
 
 
 def test_unescaped_backslashes_of_darknet_are_read(tmp_path: Path) -> None:
-    good = write(tmp_path, *FILES["darknetjson"])
+    good = write_files(tmp_path, *FILES["darknetjson"])
     for folder in ("C:\\AI\\", "C:\\new\\tests\\", "\\\\server\\b\\"):
         text = json.dumps(darknet("FOLDER")).replace("FOLDER", folder)
-        path = write(tmp_path, "w.json", {"w.json": text})
+        path = write_files(tmp_path, "w.json", {"w.json": text})
         with pytest.warns(BoxscoreWarning, match="backslashes in paths are not escaped"):
             table = load_detections(path, TRUTH)
         assert objects(table) == objects(load_detections(good, TRUTH))
-    escaped = write(tmp_path, "e.json", {"e.json": darknet("C:\\AI\\é\\")})
+    escaped = write_files(tmp_path, "e.json", {"e.json": darknet("C:\\AI\\é\\")})
     assert len(load_detections(escaped, TRUTH)) == 3
 
 
@@ -345,7 +185,7 @@ def result(**more: Any) -> list[dict[str, Any]]:
 
 def test_oriented_boxes_of_ultralytics(tmp_path: Path) -> None:
     box = sides("x1 y1 x2 y2 x3 y3 x4 y4", [60, 20, 80, 40, 60, 60, 40, 40])
-    table = load_detections(write(tmp_path, "f", {"f/a.json": result(box=box)}), TRUTH)
+    table = load_detections(write_files(tmp_path, "f", {"f/a.json": result(box=box)}), TRUTH)
     assert table.boxes.round(9).tolist() == [[40, 20, 80, 60]]
     assert table.rotated is not None
     assert table.rotated[0, :4].round(9).tolist() == [60, 40, 800**0.5, 800**0.5] or table.rotated.shape == (
@@ -357,7 +197,7 @@ def test_oriented_boxes_of_ultralytics(tmp_path: Path) -> None:
 def test_masks_and_keypoints_of_ultralytics(tmp_path: Path) -> None:
     corners = {"x": [10, 110, 110, 10], "y": [20, 20, 70, 70]}
     points = {"x": [20, 40], "y": [30, 50], "visible": [0.75, 0.5]}
-    pixels = write(tmp_path, "p", {"p/a.json": result(segments=corners, keypoints=points)})
+    pixels = write_files(tmp_path, "p", {"p/a.json": result(segments=corners, keypoints=points)})
     table = load_detections(pixels, TRUTH)
     small = {
         "box": sides("x1 y1 x2 y2", fractions([10, 20, 110, 70], "a.jpg")),
@@ -365,7 +205,7 @@ def test_masks_and_keypoints_of_ultralytics(tmp_path: Path) -> None:
         "keypoints": {"x": [0.1, 0.2], "y": [0.3, 0.5], "visible": [0.75, 0.5]},
     }
     with pytest.warns(BoxscoreWarning, match="coordinates are read as fractions"):
-        scaled = load_detections(write(tmp_path, "n", {"n/a.json": result(**small)}), TRUTH)
+        scaled = load_detections(write_files(tmp_path, "n", {"n/a.json": result(**small)}), TRUTH)
     for each in (table, scaled):
         assert each.boxes.round(9).tolist() == [[10, 20, 110, 70]]
         assert each.keypoints is not None
@@ -377,7 +217,7 @@ def test_masks_and_keypoints_of_ultralytics(tmp_path: Path) -> None:
 def test_fractions_are_decided_for_the_whole_folder(tmp_path: Path) -> None:
     """A small box alone would look like fractions."""
     tiny = sides("x1 y1 x2 y2", [0.25, 0.5, 1.0, 1.25])
-    path = write(tmp_path, "f", {"f/a.json": result(), "f/d.json": result(box=tiny, name="dog")})
+    path = write_files(tmp_path, "f", {"f/a.json": result(), "f/d.json": result(box=tiny, name="dog")})
     table = load_detections(path, TRUTH)
     assert table.boxes.tolist() == [[10, 20, 110, 70], [0.25, 0.5, 1.0, 1.25]]
 
@@ -405,7 +245,7 @@ def test_fractions_are_decided_for_the_whole_folder(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_file_of_ultralytics(content: Any, message: str, tmp_path: Path) -> None:
-    path = write(tmp_path, "a.json", {"a.json": content})
+    path = write_files(tmp_path, "a.json", {"a.json": content})
     with pytest.raises(FileFormatError, match=re.escape(message)):
         load_detections(path, TRUTH)
 
@@ -414,7 +254,7 @@ def test_what_is_wrong_with_a_file_of_ultralytics(content: Any, message: str, tm
 
 
 def test_lists_without_names_are_as_many_as_the_images(tmp_path: Path) -> None:
-    path = write(tmp_path, *FILES["pipeline in order"])
+    path = write_files(tmp_path, *FILES["pipeline in order"])
     with pytest.warns(BoxscoreWarning, match=r"3 lists without image names, read in the order of the images"):
         load_detections(path, TRUTH)
     with pytest.raises(FileFormatError, match="lists of detections must name their images"):
@@ -430,13 +270,13 @@ def test_lists_without_names_are_as_many_as_the_images(tmp_path: Path) -> None:
 
 
 def test_lists_and_objects_by_name_are_not_mixed_with_files(tmp_path: Path) -> None:
-    write(tmp_path, *FILES["pipeline"])
-    write(tmp_path, "", {"f/e.json": FILES["pipeline by name"][1]["p.json"]})
+    write_files(tmp_path, *FILES["pipeline"])
+    write_files(tmp_path, "", {"f/e.json": FILES["pipeline by name"][1]["p.json"]})
     with pytest.raises(
         FileFormatError, match=r"must be a list of detections in a folder\. Got an object of lists"
     ):
         load_detections(tmp_path / "f", TRUTH)
-    write(tmp_path, "", {"f/e.json": FILES["pipeline in order"][1]["p.json"]})
+    write_files(tmp_path, "", {"f/e.json": FILES["pipeline in order"][1]["p.json"]})
     with pytest.raises(FileFormatError, match=r"must be a list of detections\. Got a list of lists"):
         load_detections(tmp_path / "f", TRUTH)
 
@@ -446,7 +286,7 @@ def test_lists_and_objects_by_name_are_not_mixed_with_files(tmp_path: Path) -> N
 )
 def test_whole_pixels_of_a_pipeline_are_warned_of(score: float, words: str, tmp_path: Path) -> None:
     box = sides("ymin xmax xmin ymax", [20, 110, 10, 70])
-    path = write(tmp_path, "f", {"f/a.json": [{"score": score, "label": "cat", "box": box}]})
+    path = write_files(tmp_path, "f", {"f/a.json": [{"score": score, "label": "cat", "box": box}]})
     with pytest.warns(BoxscoreWarning, match=f"the pipeline cut boxes to {words}"):
         table = load_detections(path, TRUTH)
     assert table.boxes.tolist() == [[10, 20, 110, 70]]
@@ -494,7 +334,7 @@ def test_points_of_roboflow_are_masks_and_paths_are_names(tmp_path: Path) -> Non
     ],
 )
 def test_what_is_wrong_with_a_response_of_roboflow(content: Any, message: str, tmp_path: Path) -> None:
-    path = write(tmp_path, "a.json", {"a.json": content})
+    path = write_files(tmp_path, "a.json", {"a.json": content})
     with pytest.raises(FileFormatError, match=re.escape(message)):
         load_detections(path, TRUTH)
 
@@ -562,7 +402,7 @@ def test_records_name_their_images(tmp_path: Path) -> None:
 def test_records_are_read_as_json_lines_are(tmp_path: Path) -> None:
     for records in (supervision(), per_image()):
         lines = "".join(f"{json.dumps(record)}\n" for record in records)
-        path = write(tmp_path, "r.jsonl", {"r.jsonl": lines})
+        path = write_files(tmp_path, "r.jsonl", {"r.jsonl": lines})
         of_lines = load_detections(path, TRUTH, box_format="xyxy")
         assert objects(load_detections(dump(tmp_path, records), TRUTH, box_format="xyxy")) == objects(
             of_lines
