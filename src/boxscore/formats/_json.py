@@ -236,7 +236,7 @@ def explain(
     missing = re.match(r"Object missing required field `(\w+)`", rule)
     if missing:
         cause = _cause_of_missing(record, missing[1], number > 0)
-        if not cause and record == "detection":
+        if not cause and record in ("detection", "image"):
             cause = ask("file of another kind", path)
         return FileFormatError(
             f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause

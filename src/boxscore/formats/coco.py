@@ -602,7 +602,7 @@ def _ground_truth_object(path: Path, *, guess: bool = False) -> _File:
             "be an object with images, annotations and categories",
             got="a list",
             place=str(path),
-            cause="is this a results file?",
+            cause=ask("file of another kind", path) or "is this a results file?",
         )
     # An empty list is valid; only reject missing keys.
     content = _read_object(path, guess=guess)

@@ -214,7 +214,7 @@ _CAPABILITIES = {
 
 _GENERAL = ("jsonl", "csv", "coco")
 """Formats that accept any file of their kind."""
-_KEYS_OF_TOOLS = (b'"data_units"', b'"jsonResponse"', b'"_input_hash"')
+_KEYS_OF_TOOLS = (b'"data_units"', b'"jsonResponse"', b'"_input_hash"', b'"bottomX"')
 """Text in files of annotation tools that boxscore does not read; an extension looks more closely."""
 
 

@@ -31,6 +31,13 @@ _CHECKPOINT = (
     "boxscore runs nothing in a file, and reads pickles of protocols 2 to 5 with results of MMDetection or "
     "detectron2 alone: save other boxes as JSON",
 )
+_COCO = "export the annotations as COCO JSON there"
+_BY_HAND = (
+    'write a JSON line per image: {"image": "a.jpg", "objects": [{"bbox": [x, y, w, h], "category": "cat"}]}'
+)
+_LINES = "write JSON lines (.jsonl) with image, class, score, x1, y1, x2 and y2 per box"
+_VIDEOS = "its metric compares tracks of masks in videos, so use its own program"
+_3D = "boxscore evaluates boxes in images, not in space"
 _ARCHIVE = "an archive", "unpack it and pass the folder or file in it"
 _IMAGE = "an image", "pass the annotations here and the folder of images to --image-folder"
 
@@ -80,7 +87,27 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
         "one NumPy array",
         "save a results file, or use Detections.from_arrays in Python",
     ),
-    (_begins(b"\x89HDF", b"MATLAB"), "a MATLAB or HDF5 file", "use Detections.from_arrays in Python"),
+    (
+        _begins(b"\x89HDF", b"MATLAB"),
+        "a MATLAB or HDF5 file",
+        "use GroundTruth.from_arrays or Detections.from_arrays in Python",
+    ),
+    (_begins(b"Iout"), "a region of ImageJ", _BY_HAND),
+    (
+        _begins(b"ARROW1", b"FEA1"),
+        "a Feather or Arrow file",
+        "save it as Parquet: pandas.read_feather(FILE).to_parquet(...)",
+    ),
+    (
+        _ends(".tfrecord", ".tfrecords"),
+        "a TFRecord file without image/object or image/detection (Waymo?)",
+        _BY_HAND,
+    ),
+    (
+        _ends(".pbtxt"),
+        "a label map of TensorFlow",
+        "pass the folder with it and the TFRecord file; elsewhere, write a class list with one name per line",
+    ),
     (
         lambda sniffer: sniffer.suffix == ".toml",
         "a TOML file",
@@ -103,6 +130,11 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
         "one XML file of a VOC folder",
         "pass the folder with the XML files",
     ),
+    (
+        lambda sniffer: sniffer.is_xml and "<target_list" in sniffer.text,
+        "XML of UA-DETRAC",
+        _BY_HAND,
+    ),
     (lambda sniffer: sniffer.is_xml, "an XML file", "boxscore reads XML of VOC and CVAT 1.1"),
     (
         _first_line(rf"(?:\d+,){{2}}(?:{_NUMBER},){{3,}}.*"),
@@ -115,11 +147,21 @@ _FILES: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
         "pass the folder with these files",
     ),
     (
+        _first_line(rf"\d+ -?\d+ [A-Za-z_]+(?: {_NUMBER}){{14,15}}"),
+        "labels of KITTI tracking",
+        "write a file per frame without the first two numbers, and pass the folder",
+    ),
+    (
         _first_line(rf"\d+(?: {_NUMBER}){{4,}}"),
         "one file of YOLO labels or predictions",
         "pass the folder with these files",
     ),
     (_ends(".names"), "a class list", "pass it to --gt-classes or --dt-classes"),
+    (
+        lambda sniffer: re.match(r"\S+\.jpg\s*\n\d+\s*\n(?:\d+ ){9}\d+", sniffer.text) is not None,
+        "the text file of WIDER FACE",
+        "pass the folder with wider_face_val.mat",
+    ),
     (
         _first_line(r".*\.(?:jpe?g|png|bmp|webp|tiff?)"),
         "a list of images",
@@ -148,6 +190,16 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
         "convert them to COCO JSON with a class",
     ),
     (_has_keys("cells", "nbformat"), "a notebook", "save its detections as a results file"),
+    (_has_keys("Labels", "Instances", "BoundingBox"), "a response of Amazon Rekognition", _LINES),
+    (_has_keys("tagName", "probability", "boundingBox"), "a response of Azure Custom Vision", _LINES),
+    (
+        _has_keys("localizedObjectAnnotations", "normalizedVertices"),
+        "a response of Google Cloud Vision",
+        _LINES,
+    ),
+    (_has_keys("region_info", "top_row"), "a response of Clarifai", _LINES),
+    (_has_keys("people", "pose_keypoints_2d"), "the output of OpenPose", "save keypoints as COCO results"),
+    (_has_keys("video_id", "segmentations"), "results of YouTube-VIS", _VIDEOS),
     (
         _has_keys("AP50"),
         "a result of boxscore evaluate",
@@ -155,14 +207,61 @@ _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     ),
 )
 
-_COCO = "export the annotations as COCO JSON there"
-_BY_HAND = (
-    'write a JSON line per image: {"image": "a.jpg", "objects": [{"bbox": [x, y, w, h], "category": "cat"}]}'
-)
 _TOOLS: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
     (_has_keys("label_hash", "data_units"), "an export of Encord", _COCO),
     (_has_keys("jsonResponse"), "an export of Kili", _COCO),
     (_has_keys("_input_hash", "spans"), "an export of Prodigy", _BY_HAND),
+    (_has_keys("datasetId", "itemId"), "an export of Dataloop", _COCO),
+    (_has_keys("label_classes", "image_name"), "an export of Hasty", _COCO),
+    (_has_keys("instance_list", "label_map"), "an export of Diffgram", _BY_HAND),
+    (_has_keys("samples", "task_type", "label_status"), "a release of Segments.ai", _BY_HAND),
+    (_has_keys("image_w_h", "x_y_w_h"), "JSON of RectLabel", _COCO),
+    (_has_keys("image_url", "topX", "bottomX"), "an export of Azure Machine Learning", _COCO),
+    (
+        _has_keys("shapes", "tracks", "occluded", "frame"),
+        "annotations of a CVAT backup",
+        "export the task as CVAT for images 1.1 there",
+    ),
+    (
+        _has_keys("bbox_mode", "category_id"),
+        "dataset dictionaries of detectron2",
+        "convert them with convert_to_coco_json of detectron2.data.datasets.coco",
+    ),
+    (_has_keys("ann", "bboxes", "filename"), "annotations of MMDetection 2", _BY_HAND),
+    (_has_keys("data_list", "instances", "bbox_label"), "annotations of MMDetection 3", _BY_HAND),
+    (_has_keys("videos", "file_names"), "annotations of YouTube-VIS", _VIDEOS),
+    (
+        _has_keys("bboxVis", "objects"),
+        "annotations of one image of CityPersons",
+        "pass val_gt.json of its evaluation",
+    ),
+    (
+        _has_keys("imgHeight", "imgWidth", "objects"),
+        "annotations of one image of Cityscapes",
+        "pass the folder with *_gtFine_instanceIds.png",
+    ),
+    (
+        _has_keys("objects", "key", "label", "polygon"),
+        "annotations of one image of Mapillary Vistas",
+        _BY_HAND,
+    ),
+    (
+        _has_keys("pair_id", "bounding_box"),
+        "annotations of one image of DeepFashion2",
+        "convert them with its deepfashion2_to_coco.py",
+    ),
+    (_has_keys("frames", "timestamp", "objects", "box2d"), "BDD100K's labels of one video", _BY_HAND),
+    (_has_keys("merged_object_ids", "synsets"), "objects of Visual Genome", _BY_HAND),
+    (
+        _has_keys("category_token", "sample_data_token", "bbox"),
+        "a table of nuImages",
+        "convert it to COCO JSON with nuimage_converter.py of MMDetection3D",
+    ),
+    (_has_keys("sample_token", "instance_token", "translation"), "a table of nuScenes", _3D),
+    (_has_keys("track_label_uuid", "label_class", "center"), "labels of Argoverse", _3D),
+    (_has_keys("vcd", "objects"), "VCD, which became OpenLABEL", "save it as OpenLABEL with the package vcd"),
+    (_has_keys("features", "geometry", "objectType"), "GeoJSON of QuPath", _BY_HAND),
+    (_has_keys("features", "geometry"), "GeoJSON", _BY_HAND),
 )
 """Annotation files of tools, whose boxes are nested in other ways than in the formats that are read."""
 
