@@ -28,7 +28,7 @@ SOCKETS = {
 
 MAY_IMPORT: dict[str, set[str]] = {
     "crowds": {"diagnostics", "formats", "masks"},
-    "data_tools": {"diagnostics", "federated", "hints", "large", "masks", "training", "validation"},
+    "data_tools": {"crowds", "diagnostics", "federated", "hints", "large", "masks", "training", "validation"},
     "decisions": {"diagnostics", "large", "pages", "shell", "validation", "weights"},
     "diagnostics": {"federated", "large", "pages", "scoreless", "shell", "validation", "weights"},
     "federated": {"masks"},

@@ -249,7 +249,8 @@ def _with_own_options(text: str, name: str, arguments: argparse.Namespace) -> st
 
 
 def _names_of_options(name: str) -> set[str]:
-    return {option.name for option in (*load_command(name).options, *EVERYWHERE)}
+    options = (*load_command(name).options, *EVERYWHERE)
+    return {flag.lstrip("-") for option in options for flag in option.flags}
 
 
 def _out_of_memory(reason: str) -> int:

@@ -13,6 +13,7 @@ Examples
   boxscore convert a.json b.json --output both.json
   boxscore convert gt.json --dt results.json --output detections --to parquet --partitions 8
   boxscore convert all.json --output part.json --split train=0.8 val=0.2 --seed 1
+  boxscore convert --gt gt.json --dt dt.json --server dota-v1.0 --output dota.zip
   boxscore convert --dt dt.csv --expand-hierarchy hierarchy.json --to openimages --output expanded.csv
 """
 
@@ -53,6 +54,7 @@ from boxscore.extensions.data_tools.operations import (
     sample_images,
     split_images,
 )
+from boxscore.extensions.data_tools.servers import SERVERS, check_output, save_for_server
 from boxscore.extensions.federated.hierarchy import Hierarchy, expand_classes
 from boxscore.extensions.federated.image_label_files import read_hierarchy
 from boxscore.extensions.federated.open_images import save_image_labels
@@ -80,6 +82,12 @@ OPTIONS = (
         choices=lambda: ("auto", *writable_formats()),
         default="auto",
         metavar="FORMAT",
+    ),
+    Option(
+        "server",
+        "write detections as the archive that an evaluation server asks for",
+        choices=lambda: tuple(SERVERS),
+        metavar="NAME",
     ),
     Option("lossy", "drop data that the format cannot store", kind=bool, default=False),
     Option(
@@ -157,6 +165,8 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
+    if arguments.server is not None:
+        return _for_server(arguments)
     # Check the target, the partitions and the files to write before anything is read.
     target = Target(arguments.output, arguments.to, lossy=arguments.lossy, strict=arguments.strict)
     if target.format.name == FORMAT_OF_PARTITIONS.name:
@@ -200,6 +210,33 @@ def run(arguments: argparse.Namespace) -> int:
         target.check(part)
     for name, part in parts.items():
         _write(part, _part_of(arguments.output, name), target)
+    return 0
+
+
+def _for_server(arguments: argparse.Namespace) -> int:
+    """Write detections for an evaluation server."""
+    output: Path = arguments.output
+    for name in ("split", "partitions", "expand_hierarchy", "output_image_labels"):
+        if getattr(arguments, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')}", "not be combined with --server", got="both")
+    if arguments.to != "auto":
+        raise InputError("--to", "be left out with --server, which sets the format", got=arguments.to)
+    if not arguments.detections:
+        raise InputError("--dt", "be given with --server, which takes detections", got="none")
+    has_folder = arguments.image_folder is not None or arguments.image_sizes is not None
+    check_output(arguments.server, output, lists_images=bool(arguments.ground_truth) or has_folder)
+    mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
+    table = _read_and_merge(arguments)
+    if mapping is not None:
+        table = remap_classes(table, mapping.resolved(table.categories, table.categories))
+    table = _part(table, arguments)
+    assert isinstance(table, Detections)
+    sizes = None if arguments.ground_truth else image_sizes_of(arguments.image_sizes, arguments.image_folder)
+    listed = () if sizes is None else sizes.named
+    save_for_server(
+        table, output, arguments.server, lossy=arguments.lossy, strict=arguments.strict, listed=listed
+    )
+    say(f"{counted(len(table), 'row')} written to {output}")
     return 0
 
 

@@ -1,0 +1,242 @@
+"""Write detections as the files that evaluation servers ask for.
+
+Conventions
+-----------
+- Everything is checked before the output is written, which happens in one step. The same detections give the
+  same bytes: files are sorted, without times.
+- Coordinates are those of the table. The VOC server counts pixels from 1, as the annotations of VOC do.
+
+References
+----------
+COCO, "Upload results"; VOC2012 development kit, section 4.3; DOTA, "Tasks"; VisDrone, "Results format";
+LVIS API, ``lvis/results.py``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+
+from boxscore._utils import checks
+from boxscore._utils.files import read_bytes, temporary_folder, write_atomically
+from boxscore._utils.text import counted, short_list
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.image_names import stems_of
+from boxscore.data.tables import Detections
+from boxscore.data.vocabulary import Categories
+from boxscore.errors import BoxscoreWarning, InputError
+from boxscore.extensions.crowds.visdrone import CLASSES as VISDRONE
+from boxscore.extensions.data_tools.converting import Target
+from boxscore.formats._label_files import file_stems
+from boxscore.formats.registry import format_named
+
+VOC = (
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable"),
+    *("dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"),
+)
+DOTA = (
+    *("plane", "baseball-diamond", "bridge", "ground-track-field", "small-vehicle", "large-vehicle", "ship"),
+    *("tennis-court", "basketball-court", "storage-tank", "soccer-ball-field", "roundabout", "harbor"),
+    *("swimming-pool", "helicopter", "container-crane", "airport", "helipad"),
+)
+"""Classes of version 2.0; the first 15 are those of 1.0, the first 16 those of 1.5."""
+COCO = frozenset(range(1, 91)) - {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
+"""Ids of the 80 classes."""
+MOST_IN_LVIS = 300
+"""Detections per image that the LVIS API keeps."""
+_COCO_NAME = re.compile(
+    r"(?:detections|person_keypoints)_(?:val2017|test-dev2017|test2017)_[^_/]+_results\.zip"
+)
+
+Files = dict[str, bytes]
+
+
+class Server(NamedTuple):
+    """An evaluation server: the end of its files, the format of the content, and where to upload it."""
+
+    ending: str
+    form: str
+    files: Callable[[Detections, Path], Files]
+    where: str
+
+
+def _saved(table: Detections, form: str, name: str) -> Files:
+    """Return what a format writes: one file of this name, or the files of a folder."""
+    with temporary_folder() as folder:
+        format_named(form).save(table, folder / name)
+        if (folder / name).is_file():
+            return {name: read_bytes(folder / name)}
+        return {file.name: read_bytes(file) for file in (folder / name).iterdir()}
+
+
+def _coco(table: Detections, output: Path) -> Files:
+    if _COCO_NAME.fullmatch(output.name) is None:
+        rule = "have the name that the COCO server asks for"
+        cause = "e.g. detections_test-dev2017_NAME_results.zip (also test2017, val2017), without _ in NAME"
+        raise InputError("--output", rule, got=repr(output.name), cause=cause)
+    _check_ids(table, "image_info_test-dev2017.json")
+    other = sorted(set(table.categories.ids[np.unique(table.category)].tolist()) - COCO)
+    if other:
+        rule = "have one of the 80 ids of COCO, from 1 to 90"
+        cause = "with --gt, classes get its ids: --gt instances_val2017.json or image_info_test-dev2017.json"
+        raise InputError("a class", rule, got=f"{other[0]}", place=table.source, cause=cause)
+    return _saved(table, "coco", f"{output.stem}.json")
+
+
+def _lvis(table: Detections, output: Path) -> Files:
+    _check_ids(table, "lvis_v1_val.json")
+    counts = np.bincount(table.image, minlength=len(table.images))
+    if counts.max(initial=0) > MOST_IN_LVIS:
+        image = table.images.ids[int(counts.argmax())]
+        rule = f"have at most {MOST_IN_LVIS} detections; the server keeps only the best"
+        cause = f"boxscore nms --iou-threshold 1 --max-per-image {MOST_IN_LVIS} keeps them"
+        raise InputError("an image", rule, got=f"{counts.max()} in {image}", place=table.source, cause=cause)
+    return _saved(table, "coco", output.name)
+
+
+def _check_ids(table: Detections, example: str) -> None:
+    """Reject ids of images or classes that are not whole numbers."""
+    for what, ids in (("an image", table.images.ids), ("a class", table.categories.ids)):
+        text = next((id_ for id_ in ids.tolist() if not isinstance(id_, int)), None)
+        if text is not None:
+            cause = f"--gt gives the ids of a data set, e.g. --gt {example}"
+            rule = "have a number as its id for this server"
+            raise InputError(what, rule, got=repr(text), place=table.source, cause=cause)
+
+
+def _voc(competition: str) -> Callable[[Detections, Path], Files]:
+    def files(table: Detections, output: Path) -> Files:
+        made = _saved(with_classes(table, VOC), "voc", "results")
+        return {
+            f"results/VOC2012/Main/{competition}{name.removeprefix('comp4')}": content
+            for name, content in made.items()
+        }
+
+    return files
+
+
+def _dota(count: int) -> Callable[[Detections, Path], Files]:
+    return lambda table, output: _saved(with_classes(table, DOTA[:count]), "dota", "results")
+
+
+def _visdrone(table: Detections, output: Path) -> Files:
+    table = with_classes(table, VISDRONE[1:-1])
+    lines: list[list[str]] = [[] for _ in range(len(table.images))]
+    boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
+    for image, category, score, box in zip(
+        table.image.tolist(), table.category.tolist(), table.scores.tolist(), boxes, strict=True
+    ):
+        lines[image].append(",".join([*map(repr, box), repr(score), str(category + 1), "-1", "-1"]) + "\n")
+    names = file_stems(table)
+    return {f"{name}.txt": "".join(texts).encode() for name, texts in zip(names, lines, strict=True)}
+
+
+SERVERS: Mapping[str, Server] = {
+    "coco": Server(".zip", "coco", _coco, "https://codalab.lisn.upsaclay.fr/competitions/7384"),
+    "voc": Server(".tar.gz", "voc", _voc("comp4"), "http://host.robots.ox.ac.uk:8080"),
+    "voc-comp3": Server(".tar.gz", "voc", _voc("comp3"), "http://host.robots.ox.ac.uk:8080"),
+    **{
+        f"dota-{version}": Server(
+            ".zip", "dota", _dota(count), "https://captain-whu.github.io/DOTA/evaluation.html"
+        )
+        for version, count in (("v1.0", 15), ("v1.5", 16), ("v2.0", 18))
+    },
+    "lvis": Server(".json", "coco", _lvis, "https://eval.ai (LVIS)"),
+    "visdrone": Server(".zip", "voc", _visdrone, "http://aiskyeye.com"),
+}
+"""Evaluation servers by the value of ``--server``."""
+
+
+def check_output(name: str, output: Path, *, lists_images: bool) -> None:
+    """Check what is given before anything is read."""
+    server = SERVERS[checks.one_of(name, tuple(SERVERS), name="--server")]
+    if not output.name.endswith(server.ending):
+        raise InputError("--output", f"end in {server.ending} for --server {name}", got=repr(output.name))
+    if name == "visdrone" and not lists_images:
+        rule = "know all images, because each needs a file, also without detections"
+        raise InputError(
+            "--server visdrone", rule, got="detections only", cause="pass --gt, or --image-folder DIR"
+        )
+
+
+def save_for_server(
+    table: Detections, output: Path, name: str, *, lossy: bool, strict: bool, listed: Iterable[str] = ()
+) -> None:
+    """Write detections for a server, with a note where to upload them; ``listed`` are names of images."""
+    server = SERVERS[name]
+    if not table.scored:
+        raise InputError("detections", "have scores for a server", got="none", place=table.source)
+    with Target(output, server.form, lossy=lossy, strict=strict).without_lost(table, output) as (writable, _):
+        assert isinstance(writable, Detections)
+        files = server.files(writable, output)
+        if name == "visdrone":
+            files = _with_listed(files, listed, table.source)
+        write_atomically(output, _packed(files, server.ending))
+    text = f"{output}: {counted(len(files), 'file')}, to upload to {server.where}."
+    warn_user(BoxscoreWarning(text, severity="note"))
+
+
+def with_classes(table: Detections, names: tuple[str, ...]) -> Detections:
+    """Return a table whose classes are those of a server, in this order; reject others that have boxes."""
+    used = np.unique(table.category)
+    known = {name: number for number, name in enumerate(names)}
+    number = np.array([known.get(name, -1) for name in table.categories.names.tolist()], dtype=np.int32)
+    other = table.categories.names[used[number[used] < 0]].tolist() if len(used) else []
+    if other:
+        rule = f"be one of the {len(names)} of this server"
+        cause = f"they are {', '.join(names)}; --remap-classes renames or drops classes"
+        raise InputError("a class", rule, got=short_list(map(repr, other)), place=table.source, cause=cause)
+    classes = Categories.build(range(len(names)), names=names)
+    return table.replaced(
+        categories=classes, category=number[table.category] if len(table) else table.category
+    )
+
+
+def _with_listed(files: Files, listed: Iterable[str], source: str) -> Files:
+    """Add an empty file for each listed image; reject detections in others."""
+    names = {f"{stem}.txt" for stem in stems_of([*listed])}
+    strange = sorted(files.keys() - names) if names else []
+    if strange:
+        rule, got = "be one of the listed images", repr(strange[0].removesuffix(".txt"))
+        raise InputError("an image", rule, got=got, place=source)
+    return dict.fromkeys(names, b"") | files
+
+
+def _packed(files: Files, ending: str) -> bytes:
+    """Return an archive with these files, or the only file itself."""
+    if ending == ".json":
+        return next(iter(files.values()))
+    target = io.BytesIO()
+    if ending == ".zip":
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in sorted(files.items()):
+                entry = zipfile.ZipInfo(name)  # of 1980
+                entry.compress_type, entry.external_attr, entry.create_system = (
+                    zipfile.ZIP_DEFLATED,
+                    0o644 << 16,
+                    3,
+                )
+                archive.writestr(entry, content)
+        return target.getvalue()
+    with (
+        gzip.GzipFile("", "wb", fileobj=target, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
+        folders = {str(above) for name in files for above in PurePosixPath(name).parents} - {"."}
+        for folder in sorted(folders):
+            entry_of_folder = tarfile.TarInfo(folder)
+            entry_of_folder.type, entry_of_folder.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry_of_folder)
+        for name, content in sorted(files.items()):
+            of_file = tarfile.TarInfo(name)
+            of_file.size = len(content)
+            tar.addfile(of_file, io.BytesIO(content))
+    return target.getvalue()

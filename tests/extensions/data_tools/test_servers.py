@@ -1,0 +1,153 @@
+"""`convert --server`: archives with the names that evaluation servers ask for, which read back as they were."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boxscore import load_detections, load_ground_truth
+from support.running import Run
+
+CLASSES = {
+    "coco": {1: "person", 3: "car", 90: "toothbrush"},
+    "lvis": {1: "aerosol_can", 3: "airplane", 1203: "zucchini"},
+    "voc": {0: "person", 1: "car", 2: "sofa"},
+    "voc-comp3": {0: "person", 1: "car", 2: "sofa"},
+    "dota-v1.0": {0: "plane", 1: "ship", 2: "harbor"},
+    "dota-v2.0": {0: "plane", 1: "helipad", 2: "harbor"},
+    "visdrone": {1: "pedestrian", 4: "car", 11: "others"},
+}
+OUTPUT = {
+    "coco": "detections_test-dev2017_mine_results.zip",
+    "lvis": "lvis.json",
+    "voc": "results.tar.gz",
+    "voc-comp3": "results.tar.gz",
+    "dota-v1.0": "task.zip",
+    "dota-v2.0": "task.zip",
+    "visdrone": "visdrone.zip",
+}
+
+
+def files(folder: Path, server: str, *, rows: int = 1, **changes: Any) -> list[Any]:
+    """Write ground truth and detections; return their arguments."""
+    classes = CLASSES[server]
+    first, second, *_ = classes
+    images = [
+        {"id": n, "file_name": f"{name}.jpg", "width": 200, "height": 100} for n, name in enumerate("abc", 7)
+    ]
+    truth = {
+        "images": images,
+        "annotations": [],
+        "categories": [{"id": number, "name": name} for number, name in classes.items()],
+    }
+    found = [
+        {"image_id": 7, "category_id": first, "bbox": [10, 20, 30.5, 40.25], "score": 0.9},
+        {"image_id": 7, "category_id": second, "bbox": [1, 2, 3, 4], "score": 0.1 + 0.2},
+        {"image_id": 9, "category_id": second, "bbox": [5, 6, 7, 8], "score": 0.5} | changes,
+    ]
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "found.json").write_text(json.dumps(found * rows))
+    return ["convert", "--gt", folder / "truth.json", "--dt", folder / "found.json", "--server", server]
+
+
+def names_in(path: Path) -> list[str]:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    with tarfile.open(path) as tar:
+        return [member.name for member in tar if member.isfile()]
+
+
+@pytest.mark.parametrize("server", CLASSES)
+def test_what_a_server_gets_reads_back_as_it_was(server: str, tmp_path: Path, run: Run) -> None:
+    call, output = files(tmp_path, server), tmp_path / OUTPUT[server]
+    assert "3 rows written" in run(*call, "--output", output).err + run(*call, "--output", output).out
+    first = output.read_bytes()
+    truth = load_ground_truth(tmp_path / "truth.json")
+    path = output
+    if output.suffix == ".gz":
+        with tarfile.open(output) as tar:
+            tar.extractall(tmp_path / "unpacked", filter="data")
+        path = tmp_path / "unpacked" / "results" / "VOC2012" / "Main"
+    got, expected = (
+        sorted(
+            zip(
+                *(column.tolist() for column in (table.image, table.category, table.scores, table.boxes)),
+                strict=True,
+            )
+        )
+        for table in (load_detections(each, truth) for each in (path, tmp_path / "found.json"))
+    )
+    assert [row[:3] for row in got] == [row[:3] for row in expected]
+    for one, other in zip(got, expected, strict=True):
+        assert one[3] == pytest.approx(other[3], abs=1e-12)
+    run(*call, "--output", output)
+    assert output.read_bytes() == first
+
+
+def test_archives_have_the_names_that_servers_ask_for(tmp_path: Path, run: Run) -> None:
+    expected = {
+        "coco": (1, "detections_test-dev2017_mine_results.json"),
+        "voc": (20, "results/VOC2012/Main/comp4_det_test_tvmonitor.txt"),
+        "voc-comp3": (20, "results/VOC2012/Main/comp3_det_test_aeroplane.txt"),
+        "dota-v1.0": (15, "Task2_helicopter.txt"),
+        "dota-v2.0": (18, "Task2_airport.txt"),
+        "visdrone": (3, "b.txt"),
+    }
+    for server, (count, name) in expected.items():
+        output = tmp_path / OUTPUT[server]
+        run(*files(tmp_path, server), "--output", output)
+        names = names_in(output)
+        assert (len(names), name in names) == (count, True), server
+        assert names == sorted(names)
+    with zipfile.ZipFile(tmp_path / "visdrone.zip") as archive:
+        assert archive.read("b.txt") == b""
+        assert archive.read("c.txt") == b"5.0,6.0,7.0,8.0,0.5,4,-1,-1\n"
+
+
+def test_an_image_folder_lists_the_images_of_visdrone(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "found"
+    folder.mkdir()
+    (folder / "a.txt").write_text("1,2,3,4,.5,4,-1,-1\n")
+    call = ["convert", "--dt", folder, "--server", "visdrone", "--output", tmp_path / "v.zip"]
+    assert "--image-folder" in run.error(*call)
+    (tmp_path / "sizes.csv").write_text("image,width,height\na.jpg,9,9\nb.jpg,9,9\n")
+    run(*call, "--image-sizes", tmp_path / "sizes.csv")
+    assert names_in(tmp_path / "v.zip") == ["a.txt", "b.txt"]
+    (tmp_path / "sizes.csv").write_text("image,width,height\nb.jpg,9,9\n")
+    assert "'a'" in run.error(*call, "--image-sizes", tmp_path / "sizes.csv")
+
+
+@pytest.mark.parametrize(
+    ("server", "output", "changes", "words"),
+    [
+        ("coco", "mine.zip", {}, "detections_test-dev2017_NAME_results.zip"),
+        ("coco", "mine.json", {}, "end in .zip"),
+        ("voc", "mine.zip", {}, "end in .tar.gz"),
+        ("lvis", "mine.json", {"rows": 151}, "--max-per-image 300"),
+        ("visdrone", "v.zip", {"category_id": 11}, "'others'"),
+    ],
+)
+def test_what_a_server_would_refuse_is_not_written(
+    server: str, output: str, changes: dict[str, Any], words: str, tmp_path: Path, run: Run
+) -> None:
+    call = files(tmp_path, server, **changes)
+    assert words in run.error(*call, "--output", tmp_path / output)
+    assert not (tmp_path / output).exists()
+
+
+def test_ids_and_scores_are_checked(tmp_path: Path, run: Run) -> None:
+    output = tmp_path / OUTPUT["coco"]
+    call = ["convert", "--dt", tmp_path / "d.json", "--server", "coco", "--output", output]
+    row = {"image_id": 7, "category_id": 12, "bbox": [1, 2, 3, 4], "score": 0.5}
+    (tmp_path / "d.json").write_text(json.dumps([row]))
+    assert "one of the 80 ids of COCO" in run.error(*call)
+    (tmp_path / "d.json").write_text(json.dumps([{**row, "category_id": 1, "image_id": "a.jpg"}]))
+    assert "image_info_test-dev2017.json" in run.error(*call)
+    for more in (["--to", "coco"], ["--split", "a=.5", "b=.5"], ["--partitions", 2]):
+        assert more[0] in run.error(*call, *more)
