@@ -31,6 +31,7 @@ fuzz: $(VENV)/.test
 	$(BIN)/python qa/fuzz/partitions.py --cases 200 --seed $(SEED)
 	$(BIN)/python qa/fuzz/vocabularies.py --cases 20000 --seed $(SEED)
 	$(BIN)/python qa/fuzz/mutants.py answers --count 20000 --seed $(SEED)
+	$(BIN)/python qa/fuzz/mutants.py json --count 20000 --seed $(SEED)
 	$(BIN)/python qa/fuzz/coverage_guided.py --seconds $(SECONDS) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 	BOXSCORE_EXAMPLES=4 $(BIN)/python -m pytest -n auto --dist worksteal -m 'property and not slow'

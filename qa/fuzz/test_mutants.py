@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from boxscore.extensions.scoreless._answer_text import ReadAnswer, read_answer
-from fuzz import answer_mutants, archive_mutants, xml_mutants
+from fuzz import answer_mutants, archive_mutants, json_mutants, xml_mutants
 from fuzz.mutants import main as run_mutants
 
 CAT = '{"bbox_2d": [100, 50, 300, 200], "label": "cat"}'
@@ -31,6 +31,13 @@ def test_mutants_of_xml_are_refused_or_are_what_they_say(tmp_path: Path) -> None
     xml_mutants.prepare(tmp_path)
     outcomes = [xml_mutants.one(np.random.default_rng([3, number]), None, tmp_path) for number in range(60)]
     assert 2 < outcomes.count("taken") < 40
+
+
+@pytest.mark.filterwarnings("ignore::boxscore.errors.BoxscoreWarning")
+def test_mutants_of_json_are_read_or_refused(tmp_path: Path) -> None:
+    good = json_mutants.prepare(tmp_path)
+    outcomes = [json_mutants.one(np.random.default_rng([3, number]), good, tmp_path) for number in range(80)]
+    assert 5 < outcomes.count("taken") < 50
 
 
 def test_the_program_that_runs_many(capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,11 +134,6 @@ def metadata(path: Path, **more: Any) -> Path:
     return lines(path, records)
 
 
-FEW = pytest.mark.filterwarnings("ignore:.*class numbers are read as positions")
-"""Too few boxes to tell how classes are numbered."""
-
-
-@FEW
 @pytest.mark.parametrize("make", [ndjson, labelbox, metadata])
 def test_the_numbers_are_those_of_coco(make: Any, twin: Path, results: Path, tmp_path: Path) -> None:
     options = {"box_format": "xywh"} if make is metadata else {}
@@ -177,7 +172,6 @@ def lined(path: Path, names: list[str | int]) -> Path:
     return dump(path, found)
 
 
-@FEW
 @pytest.mark.parametrize("names", [["2.jpg", "3.jpg", "4.jpg"], [f"{'0a' * 16}_{n}.png" for n in (2, 3, 4)]])
 def test_images_are_found_by_their_line(names: Any, twin: Path, results: Path, tmp_path: Path) -> None:
     """The first image of the file is of another split, but counts."""

@@ -137,7 +137,7 @@ def _add(instance: _Instance, image: int, origin: Origin, gathered: Gathered) ->
         points = msgspec.json.decode(bytes(instance.points), type=of_kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         rule = "be x1, y1, x2 and y2" if kind == "bbox" else "be numbers"
-        got = bytes(instance.points)[:40].decode(errors="replace")
+        got = " ".join(bytes(instance.points).decode(errors="replace").split())[:40]
         raise FileFormatError(f"points of a {kind}", rule, got=got, place=str(origin)) from None
     if kind == "polygon":
         gathered.add_polygon(image, label, points, origin)

@@ -297,7 +297,10 @@ def renumbered_by_boxes(ground_truth: GroundTruth, detections: Detections) -> De
     """
     # Only numbers without names can start elsewhere.
     classes = detections.categories
-    if not len(detections) or classes.names.tolist() != list(map(str, classes.ids.tolist())):
+    ids = classes.ids.tolist()
+    if not len(detections) or classes.names.tolist() != list(map(str, ids)):
+        return None
+    if not all(str(identifier).removeprefix("-").isdecimal() for identifier in ids):  # names, used as ids
         return None
     # Apply a known numbering that the boxes imply, with a note.
     inferred, source = infer_class_map(ground_truth, detections), detections.source
