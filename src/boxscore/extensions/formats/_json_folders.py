@@ -37,10 +37,13 @@ def first_json(sniffer: Sniffer) -> Sniffer | None:
     """
     if not sniffer.is_folder:
         return sniffer if sniffer.is_json else None
-    names = (name for name in sniffer.names if name.lower().endswith(".json"))
-    files = [file for name in names if (file := sniffer.path / name).is_file()]
-    filled = (file for file in files if file.stat().st_size > EMPTY_BYTES or _is_filled(file))
-    first = next(filled, next(iter(files), None))
+    first = None
+    for name in sniffer.names:
+        file = sniffer.path / name
+        if name.lower().endswith(".json") and file.is_file():
+            first = first or file
+            if file.stat().st_size > EMPTY_BYTES or _is_filled(file):
+                return Sniffer(file)
     return None if first is None else Sniffer(first)
 
 
