@@ -591,6 +591,56 @@ def of_detector(kind: str, keys: str = "") -> Writer:
     return write
 
 
+def of_platform(kind: str, keys: str = "") -> Writer:
+    """Write what an annotation platform exports; the box has these keys, or is a list."""
+
+    def write(folder: Path, rows: list[Row]) -> Path:
+        lines = []
+        for image in "ab":
+            own = [
+                (row[1], row[2], dict(zip(keys.split(), row[2], strict=False)))
+                for row in of_image(rows, image)
+            ]
+            name, size = f"{image}.jpg", {"width": WIDTH, "height": HEIGHT}
+            if kind == "darwin":
+                found: Any = [{"name": label, "bounding_box": sides} for label, _, sides in own]
+                dumped(
+                    folder / f"{image}.json", {"item": {"name": name, "slots": [size]}, "annotations": found}
+                )
+            elif kind == "superannotate":
+                found = [{"type": "bbox", "className": label, "points": sides} for label, _, sides in own]
+                dumped(folder / f"{image}.json", {"metadata": {"name": name, **size}, "instances": found})
+            elif kind == "scale":
+                lines += [
+                    {"reference_id": name, "label": label, "type": "box", "geometry": sides}
+                    for label, _, sides in own
+                ]
+            elif kind == "labelbox":
+                found = [{"name": label, "bounding_box": sides} for label, _, sides in own]
+                labels = {"p": {"labels": [{"annotations": {"objects": found}}]}}
+                lines.append(
+                    {"data_row": {"external_id": name}, "media_attributes": size, "projects": labels}
+                )
+            elif kind == "huggingface":
+                objects = {"bbox": [box for _, box, _ in own], "categories": [label for label, _, _ in own]}
+                lines.append({"file_name": image, **size, "objects": objects})
+            else:
+                boxes = [[number(label), *box] for label, box, _ in own]
+                found = {"boxes": boxes}
+                lines.append({"type": "image", "file": name, **size, "split": "val", "annotations": found})
+        if kind == "ndjson":
+            names = {"0": "cat", "1": "dog"}
+            lines.insert(0, {"type": "dataset", "task": "detect", "class_names": names})
+        if kind == "scale":
+            return dumped(folder / "x.json", lines)
+        if lines:
+            path = folder / ("metadata.jsonl" if kind == "huggingface" else "x.ndjson")
+            return text(path, [json.dumps(line) for line in lines])
+        return folder
+
+    return write
+
+
 DETECTIONS: dict[str, tuple[str, Writer]] = {
     "coco": ("xywh", coco),
     "voc": ("xyxy", voc),
@@ -643,6 +693,12 @@ TRUTHS: dict[str, tuple[str, Writer]] = {
     "sagemaker": ("xywh", sagemaker),
     "supervisely": ("xyxy", supervisely),
     "tfrecord": ("xyxyn", tfrecord),
+    "labelbox": ("xywh", of_platform("labelbox", "left top width height")),
+    "darwin": ("xywh", of_platform("darwin", "x y w h")),
+    "superannotate": ("xyxy", of_platform("superannotate", "x1 y1 x2 y2")),
+    "scale": ("xywh", of_platform("scale", "x y width height")),
+    "ndjson": ("cxcywhn", of_platform("ndjson")),
+    "huggingface": ("xywh", of_platform("huggingface")),
     "vertex": ("xyxyn", vertex),
     "ibm": ("xyxyn", ibm),
     "edgeimpulse": ("xywh", edgeimpulse),
@@ -790,13 +846,14 @@ def test_ground_truth_in_a_wrong_form_is_corrected(name: str, tmp_path: Path) ->
         assert evaluate(table, found(name))["AP"] == number, form
 
 
+OF_OTHERS = {"hrsc", "answers", "cityscapes", "xview", "pickled", "mot"}
 OF_COCO = {"saco", "refcoco", "omnilabel"}
 """Whose boxes COCO's reader or the rows read; answers say what their numbers are."""
 
 
 def test_every_format_is_here() -> None:
     known = {name.split()[0] for name in (*DETECTIONS, *TRUTHS)}
-    assert set(format_names(auto=False)) - known == {"hrsc", "answers", "cityscapes", "xview", *OF_COCO}
+    assert set(format_names(auto=False)) - known == {*OF_OTHERS, *OF_COCO}
 
 
 def test_the_option_on_the_command_line(tmp_path: Path, run: Run) -> None:
