@@ -215,6 +215,19 @@ def _vertex() -> str:
     return "".join(f"{json.dumps(line)}\n" for line in lines)
 
 
+def _vertex_predictions() -> str:
+    """Both x come before both y."""
+    names = [name for name, _ in _FRACTIONS]
+    boxes = [[x1, x2, y1, y2] for _, (x1, y1, x2, y2) in _FRACTIONS]
+    empty: dict[str, Any] = {"displayNames": [], "confidences": [], "bboxes": []}
+    found = {"displayNames": names, "confidences": [0.5, 0.75], "bboxes": boxes}
+    lines = [
+        {"instance": {"content": f"gs://bucket/{name}"}, "prediction": own}
+        for name, own in (("a.jpg", found), ("b.c.jpg", empty))
+    ]
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
 def _automl() -> str:
     (cat, (x1, y1, x2, y2)), (dog, (u1, v1, u2, v2)) = _FRACTIONS
     return (
@@ -518,6 +531,7 @@ FORMATS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "text": ("t", dict(_text())),
     "via csv": ("via.csv", {"via.csv": _via_csv()}),
     "vertex": ("vertex.jsonl", {"vertex.jsonl": _vertex()}),
+    "vertex predictions": ("predictions.jsonl", {"predictions.jsonl": _vertex_predictions()}),
     "vertex csv": ("automl.csv", {"automl.csv": _automl()}),
     "keras": ("k/train.txt", dict(_keras())),
     "ibm": ("_annotations.json", {"_annotations.json": _dump(_ibm())}),

@@ -83,7 +83,9 @@ def test_every_format_is_told_from_the_others(name: str, tmp_path: Path) -> None
         load_ground_truth(path, format=other)
 
 
-@pytest.mark.parametrize("name", ["labelstudio", "datumaro", "bdd", "darwin", "darwin first"])
+@pytest.mark.parametrize(
+    "name", ["labelstudio", "datumaro", "bdd", "vertex predictions", "darwin", "darwin first"]
+)
 def test_detections_have_their_scores(name: str, tmp_path: Path) -> None:
     truth = load(tmp_path, "cvat")
     table = load_detections(write(tmp_path, name), truth)
