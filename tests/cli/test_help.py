@@ -49,7 +49,7 @@ def test_the_help_of_evaluate_fits_a_screen(monkeypatch: pytest.MonkeyPatch, run
     assert len(lines) <= 46
     options = [line for line in lines if line.startswith("  -")]
     assert 15 <= len(options) <= 25
-    assert "41 more options in boxscore evaluate --help-all" in lines[-3]  # after which the topics follow
+    assert "43 more options in boxscore evaluate --help-all" in lines[-3]  # after which the topics follow
     assert [line for line in lines if line.startswith(" " * 28)] == []  # each option in one line
     assert "--memory-limit" not in "".join(options)
 

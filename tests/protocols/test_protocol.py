@@ -322,6 +322,7 @@ CHANGES = [
     ({"ignore": {"column_ranges": {"all": {"height": [50, 75]}}}}, "ranges:all.height=50-75"),
     ({"ignore": {"height_slack": 1.25}}, "dtheight:1.25"),
     ({"ignore": {"regions": "ignored regions"}}, "regions:ignored regions"),
+    ({"ignore": {"within": "center"}}, "within:center"),
     ({"labels": {"unlisted": "drop_without_object"}}, "unlisted:drop_without_object"),
     ({"labels": {"not_evaluated": ["others"]}}, "without:others"),
     ({"matching": {"iou_thresholds": [0.5], "class_thresholds": {"Car": [0.7]}}}, "classiou:Car=0.70"),

@@ -62,6 +62,7 @@ ELSEWHERE = {
     "ignore.share": "tests/extensions/crowds/test_cityscapes.py",
     "ignore.void": "tests/extensions/crowds/test_cityscapes.py",
     "ignore.regions": "tests/extensions/crowds/test_crowd_benchmarks.py",
+    "ignore.within": "tests/extensions/regions/test_regions.py",
     "group.treatment": "tests/extensions/federated/test_open_images.py",
     "group.weight": "tests/extensions/federated/test_open_images.py",
     "labels.annotators": "tests/extensions/scoreless/test_phrase_metrics.py",

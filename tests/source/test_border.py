@@ -63,6 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "parity": {"labels"},
     "raw_outputs": {"data_tools", "hints"},
+    "regions": {"masks", "oriented"},
     "scoreless": {"federated", "formats"},
     "suite": {"decisions", "diagnostics", "hints", "pages", "shell", "weights"},
     "tiles": {"data_tools"},

@@ -20,6 +20,7 @@ FACES = {
     "boxscore.label_maps",
     "boxscore.parity",
     "boxscore.raw_outputs",
+    "boxscore.regions",
     "boxscore.reports",
     "boxscore.reports.plots",
     "boxscore.suite",

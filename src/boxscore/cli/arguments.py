@@ -101,6 +101,8 @@ class Option(NamedTuple):
         installed.
     does : str
         ``module:function`` with the action of the option; the command calls it.
+    changes : str
+        ``module:function`` that returns a protocol with the change that the option needs.
     declared : str
         ``module:TUPLE`` where an extension declares the option; until it is loaded, only the name is known.
     """
@@ -129,6 +131,7 @@ class Option(NamedTuple):
     brief: str = ""
     needs: str = ""
     does: str = ""
+    changes: str = ""
     declared: str = ""
 
     @property
@@ -618,7 +621,7 @@ RESULTS_FILES = (
 INPUTS = (
     *(GROUND_TRUTH, DETECTIONS, FORMAT, PROTOCOL, SCORELESS, IOU_TYPE, DETECTION_AREA, ANNOTATION_ID_ZERO),
     *(IMAGE_SET, CLASSES, EXCLUDE_CLASSES, IMAGES, WORKERS),
-    *PROTOCOL_CHANGES,
+    *(*PROTOCOL_CHANGES, *further("evaluation")),
     *(*GROUND_TRUTH_FILES, *DETECTION_FILES),
 )
 """Options of all commands that evaluate."""

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boxscore._utils.given_paths import path_of
+from boxscore._utils.lazy import loaded
 from boxscore._utils.processes import idle_processors
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
-from boxscore.cli.arguments import DEFAULT_PROTOCOL
+from boxscore.cli.arguments import DEFAULT_PROTOCOL, further, given
 from boxscore.cli.choices import chosen, chosen_classes, column_map, existing_folder, readers
 from boxscore.cli.sockets import extension, names_at
 from boxscore.cli.streams import say, stderr_is_terminal
@@ -103,6 +104,7 @@ def ground_truth_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "columns": _columns(arguments, of_detections=False),
         "unlisted_images": arguments.unlisted_images,
         **{name: getattr(arguments, name) for name in names_at("ground truth")},
+        **{name: getattr(arguments, name, None) for name in names_at("evaluation")},
         "note": _note,
     }
 
@@ -218,7 +220,10 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
         "class_weights": getattr(arguments, "class_weights", None),
     }
     changes = {name: value for name, value in changes.items() if value is not None}
-    return _apply_changes(protocol, changes) if changes else protocol
+    protocol = _apply_changes(protocol, changes) if changes else protocol
+    for option in given(further("evaluation"), arguments):
+        protocol = loaded(option.changes)(protocol)
+    return protocol
 
 
 def _apply_changes(protocol: Protocol, changes: dict[str, Any]) -> Protocol:

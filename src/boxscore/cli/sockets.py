@@ -22,6 +22,9 @@ OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "result": {
         "boxscore.extensions.pages.options:OPTIONS": ("report",),
     },
+    "evaluation": {
+        "boxscore.extensions.regions.options:OPTIONS": ("inside", "outside"),
+    },
     "elsewhere": {
         "boxscore.extensions.large.options:OPTIONS": (
             *("memory-limit", "shard", "save-part"),
@@ -47,7 +50,8 @@ OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
 """Names of options by place, and by the tuple that declares them.
 
 Options in ``ground truth`` and ``detections`` are passed to the readers, in every command with such files;
-those in ``results`` in commands that read detections without ground truth.
+those in ``results`` in commands that read detections without ground truth. Those in ``evaluation`` are passed
+to the reader of the ground truth in commands that evaluate; they may change the protocol.
 ``result`` options act on the result of ``evaluate``; ``elsewhere`` options evaluate outside this process.
 """
 

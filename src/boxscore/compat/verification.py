@@ -125,6 +125,7 @@ def check_protocol(protocol: Protocol) -> None:
         'matching.equal_scores = "image_order"': protocol.matching.equal_scores == "image_order",
         "matching.threshold_closed = true": protocol.matching.threshold_closed,
         'ignore.crowd = "iof"': protocol.ignore.crowd == "iof",
+        'ignore.within = "anywhere"': protocol.ignore.within == "anywhere",
         'ignore.difficult = "count"': protocol.ignore.difficult == "count",
         'ap.interpolation = "points"': protocol.ap.interpolation == "points",
         "matching.largest_threshold = 1 - 1e-10": protocol.matching.largest_threshold == 1 - 1e-10,

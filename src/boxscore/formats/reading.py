@@ -112,6 +112,8 @@ FURTHER = {
         "boxscore.extensions.federated.class_descriptions:class_descriptions",
         applied="boxscore.extensions.federated.class_descriptions:described",
     ),
+    "inside": _Further(applied="boxscore.extensions.regions.counting:with_inside"),
+    "outside": _Further(applied="boxscore.extensions.regions.counting:with_outside"),
     "coordinates": _Further("boxscore.extensions.scoreless.coordinates:checked_coordinates", of=_ANSWERS),
     "repeated": _Further("boxscore.extensions.scoreless.coordinates:checked_repeated", of=_ANSWERS),
     "loose": _Further(of=_ANSWERS),

@@ -49,7 +49,7 @@ OPTIONS = (
         instead=True,
         metavar="X1 Y1 X2 Y2 X1 Y1 X2 Y2",
     ),
-    *_OF_FILES.arguments,
+    *(option for option in _OF_FILES.arguments if option.name not in ("inside", "outside")),
     Option(
         "pixels",
         "meaning of corners: continuous coordinates, or inclusive (first and last pixel, so that 0 to 9 "
@@ -64,6 +64,8 @@ OPTIONS = (
         group="",
     ),
 )
+
+WITHOUT = dict.fromkeys(("--inside", "--outside"), "measures all pairs, whether they count or not")
 
 
 def run(arguments: argparse.Namespace) -> int:

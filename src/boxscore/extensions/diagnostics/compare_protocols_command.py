@@ -24,7 +24,14 @@ from boxscore.data.alignment import align, select
 from boxscore.extensions.shell.frames import table_columns
 from boxscore.protocols import load_protocol
 
-OPTIONS = (*INPUTS, OUTPUT, SHOW)
+_OF_REGIONS = ("inside", "outside")
+
+OPTIONS = (*(option for option in INPUTS if option.name not in _OF_REGIONS), OUTPUT, SHOW)
+
+WITHOUT = {
+    f"--{name}": "compares tools that score whole images; see boxscore evaluate --help"
+    for name in _OF_REGIONS
+}
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -48,11 +48,21 @@ _OPTIONS = (
     SHOW,
 )
 
-OPTIONS = (*inputs_beside(_OPTIONS), OUTPUT, *_OPTIONS)
+_OF_REGIONS = ("inside", "outside")
+
+OPTIONS = (
+    *(option for option in inputs_beside(_OPTIONS) if option.name not in _OF_REGIONS),
+    OUTPUT,
+    *_OPTIONS,
+)
 
 WITHOUT = {
     "--memory-limit": "needs all detections in memory, because each step between two tools matches the "
-    "boxes again"
+    "boxes again",
+    **{
+        f"--{name}": "compares tools that score whole images; see boxscore evaluate --help"
+        for name in _OF_REGIONS
+    },
 }
 
 

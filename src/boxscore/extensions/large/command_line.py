@@ -69,7 +69,7 @@ MANY = 1 << 23
 
 NOT_IN_PARTITIONS = (
     *("--verify", "--images", "--scoreless", "--report"),
-    *("--class-map", "--image-id-offset", "--network-input"),
+    *("--class-map", "--image-id-offset", "--network-input", "--inside", "--outside"),
 )
 """Options that need all rows in memory; a report within a memory limit does not."""
 
@@ -88,6 +88,8 @@ NOT_ON_CLUSTER = (
     "--class-map",
     "--image-id-offset",
     "--network-input",
+    "--inside",
+    "--outside",
     "--memory-limit",
     "--save-part",
     "--shard",

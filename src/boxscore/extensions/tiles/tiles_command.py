@@ -101,7 +101,7 @@ _OPTIONS = (
     SHOW,
 )
 
-_OF_WHOLE_RUNS = ("images", "scoreless")
+_OF_WHOLE_RUNS = ("images", "scoreless", "inside", "outside")
 
 OPTIONS = (
     *(option for option in inputs_beside(_OPTIONS) if option.name not in _OF_WHOLE_RUNS),
@@ -109,7 +109,13 @@ OPTIONS = (
     *_OPTIONS,
 )
 
-WITHOUT = {"--memory-limit": "needs all detections in memory, because it merges the tiles of an image"}
+WITHOUT = {
+    "--memory-limit": "needs all detections in memory, because it merges the tiles of an image",
+    **dict.fromkeys(
+        ("--inside", "--outside"),
+        "also scores tiles; --save merged.json, then boxscore evaluate takes regions",
+    ),
+}
 
 
 def run(arguments: argparse.Namespace) -> int:

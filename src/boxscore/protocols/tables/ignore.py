@@ -34,6 +34,7 @@ Outside = Literal["ignore", "absorb", "iof"]
 UnlabeledBy = Literal["num_keypoints", "visibility"]
 UnlabeledRule = Literal["count", "ignore"]
 Share = Literal["each", "sum"]
+Within = Literal["anywhere", "center"]
 
 
 _IN_WORDS = {"ignore": "ignored", "count": "counted", "delete": "deleted", "iof": "ignored, by IoF"}
@@ -126,6 +127,10 @@ def _sums(protocol: Any) -> bool:
 
 def _has_void(protocol: Any) -> bool:
     return bool(protocol.ignore.void)
+
+
+def _by_center(protocol: Any) -> bool:
+    return bool(protocol.ignore.within == "center")
 
 
 def _has_regions(protocol: Any) -> bool:
@@ -352,6 +357,23 @@ class IgnoreRules(Rules):
         scope=prepares(lambda protocol: Scope.IMAGE if protocol.ignore.regions else Scope.ROW),
         refuses=(Refusal("plain_tables", _has_regions),),
         does=(Does("prepare", "boxscore.extensions.crowds.regions:outside_regions", _has_regions, 40),),
+    )
+    within: Within = rule(
+        "anywhere",
+        check=choice(Within),
+        doc="Where objects and detections count: anywhere; or where the regions of their image say that the "
+        "center of the box does. Other objects are ignored, and so are unmatched detections.",
+        word=Word("within", silent="anywhere"),
+        step=Step("regions that count", "tables"),
+        scope=matches(Scope.ROW),
+        refuses=(
+            Refusal("plain_tables", _by_center),
+            Refusal("streams", _by_center, 'be "anywhere" where Parquet is read in partitions'),
+        ),
+        does=(
+            Does("ignore", "boxscore.extensions.regions.counting:ignored_elsewhere", _by_center),
+            Does("unmatched", "boxscore.extensions.regions.counting:counted_there", _by_center),
+        ),
     )
 
     # ranges

@@ -1,0 +1,1 @@
+"""Evaluate only inside regions of the images, or only outside of them."""
