@@ -82,11 +82,13 @@ def write_found(path: Path, rows: list[Row], names: list[str] | None) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def metrics(truth: Path, detections: Path, **options: Any) -> tuple[dict[str, str], list[str]]:
+def metrics(
+    truth: Path, detections: Path, class_map: Any = None, **options: Any
+) -> tuple[dict[str, str], list[str]]:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         read = boxscore.load_ground_truth(truth, **options)
-        evaluation = boxscore.evaluate(read, boxscore.load_detections(detections, read))
+        evaluation = boxscore.evaluate(read, boxscore.load_detections(detections, read, class_map=class_map))
     texts = [str(one.message) for one in said if ".txt: " in str(one.message)]
     return {key: repr(value) for key, value in evaluation.metrics.items()}, texts
 
@@ -138,9 +140,12 @@ def test_more_classes_are_ignored_in_mot20(tmp_path: Path) -> None:
     assert counts[1] - counts[0] == sum(row[6] == 6 for row in rows) > 0
 
 
-def test_ten_numbers_have_no_class(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", ["-1,-1,-1", "4.25,-1.5,0"])
+def test_ten_numbers_have_no_class(last: str, tmp_path: Path) -> None:
     rows = objects(classes=1)
     sequence = write(tmp_path, rows, first=1, cells=10)
+    file = sequence / "gt" / "gt.txt"
+    file.write_text(file.read_text(encoding="utf-8").replace("-1,-1,-1", last), encoding="utf-8")
     kept = [row for row in rows if row[5]]
     truth, detections = table(tmp_path, kept, ["pedestrian"], ignored=[False] * len(kept))
     write_found(detections, rows, None)
@@ -161,13 +166,15 @@ def test_cvat_counts_classes_from_1_and_pixels_from_0(
     ignored = [not row[5] for row in kept]
     truth, detections = table(tmp_path, kept, names, ignored=ignored, column=column or "ignore")
     write_found(detections, rows, names)
-    got, said = metrics(sequence, sequence, **({} if columns is None else {"columns": columns}))
+    options: dict[str, Any] = {} if columns is None else {"columns": columns}
+    got, said = metrics(sequence, sequence, **options)
     assert got == metrics(truth, detections, classes=names)[0]
     assert len(said) == 1
-    assert said[0].startswith(f"{sequence / 'gt' / 'gt.txt'}: flag 0: ")
+    assert said[0].startswith("gt.txt: flag 0: ")
+    mapped = {1: "cat", 2: "dog", 3: "cow"}
+    assert metrics(sequence, sequence, class_map=mapped, **options)[0] == got
     # The names may come from the user.
     (sequence / "gt" / "labels.txt").rename(tmp_path / "names.txt")
-    options: dict[str, Any] = {} if columns is None else {"columns": columns}
     assert metrics(sequence, sequence, classes=tmp_path / "names.txt", **options)[0] == got
 
 
@@ -211,11 +218,17 @@ def test_visibility_is_a_column(tmp_path: Path) -> None:
 TRUTH = "1,1,11,11,20,20,1,1,1\n"
 FOUND = "1,-1,11,11,20,20,0.9,-1,-1,-1\n"
 NAMES = "if these are not MOTChallenge's classes, pass their names from number 1: --gt-classes FILE."
+VISDRONE = "a line must not have a class if it has ten numbers. "
+WRITE = (
+    "VisDrone's videos are not read: write nine numbers, frame,id,left,top,width,height,flag,class,visibility, and the "
+    "names of the classes to labels.txt."
+)
 REFUSED = [
     ("another class", "1,1,1,1,9,9,0,14,1\n", FOUND, f"a class must be a number from 1 to 13. Got 14 in gt.txt, line 1; {NAMES}"),
     ("a flag of a car", TRUTH + "1,2,1,1,9,9,1,3,1\n", FOUND, f"an object must be a pedestrian (1) to count. Got a flag for class 3 in gt.txt, line 2; {NAMES}"),
     ("detections", FOUND, FOUND, "ground truth must be annotations. Got detections in gt.txt; pass it as the detections, after the ground truth."),
-    ("a video of VisDrone", "1,1,11,11,20,20,1,4,0,0\n", FOUND, "a line must end with -1,-1,-1 if it has ten numbers. Got 4,0,0 in gt.txt, line 1; VisDrone's videos and 3D annotations are not read."),
+    ("a video of VisDrone", "1,1,11,11,20,20,1,4,0,0\n", FOUND, f"{VISDRONE}Got 4,0,0 in gt.txt, line 1; {WRITE}"),
+    ("results of VisDrone", TRUTH, "1,1,11,11,20,20,0.5,4,-1,-1\n", f"{VISDRONE}Got 4,-1,-1 in dt.txt, line 1; {WRITE}"),
     ("another count", TRUTH + "1,1,11,11,20,20,1\n", FOUND, "a line must be frame,id,left,top,width,height,score,... of 9 numbers, as the first. Got '1,1,11,11,20,20,1' in gt.txt, line 2."),
     ("text", TRUTH + "1,1,a,11,20,20,1,1,1\n", FOUND, "a line must be frame,id,left,top,width,height,score,... of 9 numbers, as the first. Got '1,1,a,11,20,20,1,1,1' in gt.txt, line 2."),
     ("no number", TRUTH + "1,1,nan,11,20,20,1,1,1\n", FOUND, "a line must be frame,id,left,top,width,height,score,... of 9 numbers, as the first. Got '1,1,nan,11,20,20,1,1,1' in gt.txt, line 2."),

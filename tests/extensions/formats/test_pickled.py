@@ -230,7 +230,7 @@ def test_numbers_of_a_zip_are_those_of_its_members(folder: Path) -> None:
 # ---------------------------------------------------------------- what is refused
 
 NAMELESS = "results of MMDetection 2 must "
-OTHER = "results.pkl must be results of MMDetection (tools/test.py --out) or instances_predictions.pth of detectron2. Got "
+OTHER = "results.pkl must be results of MMDetection's tools/test.py or instances_predictions.pth of detectron2. Got "
 READABLE = "a pickle of results must be readable. Got "
 ONLY = (
     "a pickle of results must hold only lists, numbers, names and arrays: nothing else is loaded, because it may run "
@@ -306,7 +306,7 @@ def test_what_is_refused(
 def test_mmdet2_needs_the_coco_file(folder: Path) -> None:
     save(folder, pickle.dumps(mmdet2(), 2))
     truth = boxscore.load_ground_truth(folder / "gt.json")
-    with pytest.raises(BoxscoreError, match=r"come with the COCO file .* tools/test.py --format-only"):
+    with pytest.raises(BoxscoreError, match=r"come with the COCO file .* format-only of MMDetection's"):
         boxscore.load_detections(folder / "results.pkl", truth.replaced(source=""))
 
 
@@ -426,6 +426,31 @@ def test_hostile_zips_are_refused(how: str, folder: Path) -> None:
     truth = boxscore.load_ground_truth(folder / "gt.json")
     with pytest.raises(BoxscoreError):
         boxscore.load_detections(path, truth, format="pickled")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_map_renumbers_the_numbers_of_the_file(kind: str, folder: Path) -> None:
+    name = written(folder, kind)
+    order = sorted(CLASSES) if "detectron2" in kind else list(CLASSES)
+    expected, _ = numbers(folder, "dt.json")
+    got, _ = numbers(folder, name, class_map=dict(enumerate(order)))
+    assert {key: repr(value) for key, value in got.items()} == {
+        key: repr(value) for key, value in expected.items()
+    }
+
+
+@pytest.mark.parametrize("label", [-1, 1 << 20, 1 << 40])
+def test_labels_out_of_range_are_refused(label: int, folder: Path) -> None:
+    inner = (
+        *(plain("scores"), tensor(np.array([0.5], np.float32))),
+        *(plain("bboxes"), tensor(np.ones((1, 4), np.float32))),
+        *(plain("labels"), tensor(np.array([label]))),
+    )
+    image = b"}(" + plain("img_id") + plain(10) + plain("pred_instances") + b"}(" + b"".join(inner) + b"uu"
+    save(folder, whole(b"](" + image + b"e"))
+    truth = boxscore.load_ground_truth(folder / "gt.json")
+    with pytest.raises(BoxscoreError, match="a label that is not from 0 to 1,000,000"):
+        boxscore.load_detections(folder / "results.pkl", truth)
 
 
 @pytest.mark.parametrize("kind", KINDS)

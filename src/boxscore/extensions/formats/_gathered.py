@@ -31,7 +31,7 @@ from boxscore._utils.text import counted
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.scores import all_or_none
-from boxscore.data.vocabulary import Id
+from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
@@ -406,6 +406,12 @@ def short_names(names: Sequence[Id]) -> list[Id]:
 def _stem(name: str) -> str:
     stem, dot, ending = name.rpartition(".")
     return stem if dot and stem and ending.isalnum() and len(ending) <= 5 and not ending.isdigit() else name
+
+
+def are_numbers(categories: Categories) -> bool:
+    """Whether classes are numbers without names, which only repeat them."""
+    ids = categories.ids
+    return ids.dtype != object and categories.names.tolist() == list(map(str, ids.tolist()))
 
 
 def decoded(path: Path, kind: type[Record], *, record: str, whole: tuple[str, str]) -> Record:

@@ -7,13 +7,15 @@ Conventions
   class (nine cells), or three numbers that are not used (ten cells). Ids of tracks are not used.
 - The image id is the frame. ``seqinfo.ini`` gives the number of frames, the image size and the file names;
   without it, the images are the frames in the file.
-- MOTChallenge counts pixels from 1, so 1 is subtracted from left and top. CVAT counts from 0.
+- MOTChallenge counts pixels from 1, so 1 is subtracted from left and top. CVAT, which writes ``labels.txt``,
+  counts from 0.
 - MOTChallenge's objects are the pedestrians whose flag is not 0. Objects of classes that TrackEval removes
   with their detections (2, 7, 8 and 12, in MOT20 also 6) are ignored, others are dropped. The column of
   ``ignore`` or ``crowd``, given by the user, changes this: ``flag`` adds pedestrians with flag 0, ``none``
   drops all of them.
 - With a class list, from ``labels.txt`` or from the user, classes count from 1, as CVAT writes them, and
   objects with flag 0 are ignored; a column ``none`` drops them.
+- Detections count pixels as their ground truth does, if that is of this format.
 
 References
 ----------
@@ -38,6 +40,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.extensions.formats._gathered import are_numbers
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._label_files import TextLines, numbers_of
 from boxscore.formats._rows import Rows, detections_of, ground_truth_of
@@ -149,7 +152,7 @@ class MotFormat(Format):
         images = np.unique(frames) if info is None else np.arange(1, info.frames + 1)
         if info is None:
             warn_user(
-                f"{file}: without seqinfo.ini in its folder or the one above, the images are the "
+                f"{file.name}: without seqinfo.ini in its folder or the one above, the images are the "
                 f"{counted(len(images), 'frame')} in the file."
             )
         elif len(frames) and not 1 <= frames.min() <= frames.max() <= info.frames:
@@ -163,7 +166,7 @@ class MotFormat(Format):
             labels=[PEDESTRIAN] if labels is None else list(range(len(labels))),
             label=label[chosen],
             classes=labels,
-            boxes=read.boxes(from_one=labels is None)[chosen],
+            boxes=read.boxes(from_one=_labels_of(file) is None)[chosen],
             box_format="xywh",
             place=lambda row: read.lines.place(int(chosen[row])),
             file_names=None if info is None else [info.file_name(frame) for frame in images.tolist()],
@@ -186,10 +189,13 @@ class MotFormat(Format):
         is_same = ground_truth is not None and _is_mot(ground_truth)
         from_one = not read.has_classes
         if ground_truth is not None and is_same:
-            from_one = not ground_truth.categories.are_positions
+            source = Path(ground_truth.source)
+            from_one = _labels_of(source / "gt" / "gt.txt" if source.is_dir() else source) is None
         if from_one and not is_same:
-            text = f"{read.file}: left and top were reduced by 1, because MOTChallenge counts pixels from 1."
-            warn_user(BoxscoreWarning(text, severity="note"))
+            text = (
+                f"{read.file.name}: left and top were reduced by 1, because MOTChallenge counts pixels from 1"
+            )
+            warn_user(BoxscoreWarning(f"{text}.", severity="note"))
         labels, label = _labels(read, options, ground_truth, is_same=is_same)
         images, image = np.unique(read.frames, return_inverse=True)
         rows = Rows(
@@ -228,6 +234,15 @@ def _read(file: Path) -> _Read:
             raise FileFormatError("a frame", rule, got=f"{cells[0]:g}", place=lines.place())
         numbers.append(cells)
     table = np.array(numbers, dtype=np.float64).reshape(len(numbers), len(numbers[0]) if numbers else 9)
+    # MOTChallenge has three coordinates at the end of ten numbers, or -1; VisDrone's videos have a class.
+    last = table[:, 7:]
+    are_flags = np.isin(last[:, 1:], (-1, 0, 1, 2)).all() and not (last == -1).all()
+    if table.shape[1] == 10 and are_flags and np.isin(last[:, 0], range(12)).all():
+        cause = "VisDrone's videos are not read: write nine numbers, frame,id,left,top,width,height,flag,"
+        cause += "class,visibility, and the names of the classes to labels.txt"
+        got = ",".join(f"{cell:g}" for cell in last[0])
+        rule = "not have a class if it has ten numbers"
+        raise FileFormatError("a line", rule, got=got, place=lines.place(0), cause=cause)
     return _Read(table, lines, file)
 
 
@@ -251,12 +266,6 @@ def _kinds(read: _Read, flagged: BoolArray, info: _Sequence | None) -> tuple[Boo
     """Return which objects are pedestrians, and which TrackEval removes with their detections, [N] each."""
     give = "if these are not MOTChallenge's classes, pass their names from number 1: --gt-classes FILE"
     if read.numbers.shape[1] == 10:
-        if (read.numbers[:, 7:] != -1).any():
-            row = int(np.argmax((read.numbers[:, 7:] != -1).any(axis=1)))
-            rule = "end with -1,-1,-1 if it has ten numbers"
-            cause = "VisDrone's videos and 3D annotations are not read"
-            got = ",".join(f"{cell:g}" for cell in read.numbers[row, 7:])
-            raise FileFormatError("a line", rule, got=got, place=read.lines.place(row), cause=cause)
         return np.ones(len(read.numbers), dtype=bool), np.zeros(len(read.numbers), dtype=bool)
     classes = read.classes(CLASSES, give)
     strange = flagged & (classes != 1)
@@ -287,7 +296,7 @@ def _tell(
     else:
         return
     ways = "--gt-columns ignore=flag, crowd=flag or ignore=none reads flag 0 in another way"
-    warn_user(BoxscoreWarning(f"{read.file}: {text}; {ways}.", severity="note"))
+    warn_user(BoxscoreWarning(f"{read.file.name}: {text}; {ways}.", severity="note"))
 
 
 def _labels_of(file: Path) -> Sequence[str] | None:
@@ -332,25 +341,25 @@ def _labels(
 ) -> tuple[list[Id], IntArray]:
     """Return the classes, and the class of each line."""
     one = np.zeros(len(read.numbers), dtype=np.int64)
+    names: list[Id] = [PEDESTRIAN] if truth is None else truth.categories.ids.tolist()
     give = "pass the names of the classes, from number 1: --dt-classes FILE (in Python classes=)"
     positions = truth is not None and truth.categories.are_positions
     # Lines with a class: its number counts from 1 in a list.
     if read.has_classes:
         if options.classes is not None:
             return list(range(len(options.classes))), read.classes(len(options.classes), give) - 1
-        if truth is None:
+        # Without ground truth, and for a class map, classes are the numbers of the file.
+        if truth is None or are_numbers(truth.categories):
             numbers, label = np.unique(read.classes(1 << 31, ""), return_inverse=True)
             return numbers.tolist(), label.astype(np.int64).ravel()
         if is_same and positions:
-            ids = truth.categories.ids.tolist()
-            return ids, read.classes(len(ids), give) - 1
+            return names, read.classes(len(names), give) - 1
         if is_same:
             cause = "MOTChallenge evaluates pedestrians alone, class 1: leave other lines out"
             return [PEDESTRIAN], read.classes(1, cause) - 1
         rule, got = "be named, because they are numbers from 1", "no list of them"
         raise FileFormatError("the classes", rule, got=got, place=str(read.file), cause=give)
     # Lines without a class: the only one.
-    names: list[Id] = [PEDESTRIAN] if truth is None else truth.categories.ids.tolist()
     if options.classes is not None:
         names = list(range(len(options.classes)))
     if len(names) > 1 or not names:

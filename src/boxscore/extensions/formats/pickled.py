@@ -36,7 +36,7 @@ from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.extensions.formats._gathered import decoded, short_names
+from boxscore.extensions.formats._gathered import are_numbers, decoded, short_names
 from boxscore.extensions.formats._pickle_machine import (
     Array,
     DamagedError,
@@ -54,6 +54,9 @@ from boxscore.formats.registry import open_at
 
 LARGEST = 1 << 30
 """Maximum size in bytes of a pickle that is read into memory."""
+
+MOST_CLASSES = 1_000_000
+"""Maximum number of a class, which bounds lists of classes."""
 
 _RUN = "to evaluate a model, run it on the images first: boxscore reads the detections that it writes"
 _GIVE_CLASSES = (
@@ -112,9 +115,9 @@ class PickledFormat(Format):
             return f"detection {row - int(first[image])} of image {image} of {path}"
 
         listed = None if ground_truth is None else _listed(ground_truth)
-        images = _images(found, listed, path)
+        images = _images(found, ground_truth, listed, path)
         names, labels = _classes(found, options, ground_truth, listed, path)
-        has_paths = any(isinstance(image, str) for image in images) and found.tool != "detectron2"
+        has_paths = found.tool == "MMDetection 3" and any(isinstance(image, str) for image in images)
         rows = Rows(
             source=str(path),
             images=short_names(images) if has_paths else images,
@@ -216,7 +219,7 @@ def _described(first: object) -> str:
 
 
 def _other(got: str, path: Path) -> FileFormatError:
-    rule = "be results of MMDetection (tools/test.py --out) or instances_predictions.pth of detectron2"
+    rule = "be results of MMDetection's tools/test.py or instances_predictions.pth of detectron2"
     return FileFormatError(str(path), rule, got=got, cause="save others as COCO JSON")
 
 
@@ -259,7 +262,8 @@ def _masks(value: object, count: int, limit: _Limit) -> list[Any]:
 
 
 def _joined(parts: Sequence[NDArray[Any]], *shape: int) -> NDArray[Any]:
-    return np.concatenate([np.empty((0, *shape)), *parts])
+    with np.errstate(invalid="ignore"):  # a signaling NaN; the table refuses it
+        return np.concatenate([np.empty((0, *shape)), *parts])
 
 
 def _rows_of(counts: Sequence[int]) -> IntArray:
@@ -331,6 +335,8 @@ def _read_mmdet3(images: list[Any], limit: _Limit) -> _Found:
         labels.append(_numbers(found.get("labels"), None, "labels"))
         count = len(boxes[-1])
         limit.take(count)
+        if labels[-1].min(initial=0) < 0 or labels[-1].max(initial=0) >= MOST_CLASSES:
+            raise UnreadableError(f"a label that is not from 0 to {MOST_CLASSES:,}")
         if {len(scores[-1]), len(labels[-1])} != {count} or labels[-1].dtype.kind not in "iu":
             raise UnreadableError("scores or labels that are not one number per box")
         masks += _masks(found["masks"], count, limit) if "masks" in found else [None] * count
@@ -385,7 +391,7 @@ def _read_detectron2(images: list[Any], limit: _Limit) -> _Found:
         label = record.get("category_id")
         if not all(type(number) in (int, float) for number in numbers):
             raise UnreadableError("a box or score that is not a number")
-        if type(label) is not int or not 0 <= label < 1 << 31:
+        if type(label) is not int or not 0 <= label < MOST_CLASSES:
             raise UnreadableError("a category_id that is not a number from 0")
         boxes.append(box)
         scores.append(numbers[4])
@@ -451,18 +457,22 @@ def _listed(ground_truth: GroundTruth) -> _Listed | None:
     return decoded(opened.data, _Listed, record="image", whole=("COCO ground truth", "images and categories"))
 
 
-def _images(found: _Found, listed: _Listed | None, path: Path) -> list[Any]:
+def _images(found: _Found, truth: GroundTruth | None, listed: _Listed | None, path: Path) -> list[Any]:
     """Return the id or path of each image."""
     if found.tool != "MMDetection 2":
         return found.images
     count = counted(len(found.images), "image")
+    if truth is None:
+        text = f"{path.name} has no image names: its images are called 'image 0', 'image 1' and so on."
+        warn_user(text)
+        return [f"image {number}" for number in range(len(found.images))]
     if listed is None:
         raise FileFormatError(
             "results of MMDetection 2",
             "come with the COCO file of the ground truth, because they name no images",
             got=count,
             place=str(path),
-            cause="write results as COCO JSON instead: tools/test.py --format-only",
+            cause="or write COCO JSON instead, with format-only of MMDetection's tools/test.py",
         )
     ids = list(dict.fromkeys(image.id for image in listed.images))
     if len(ids) != len(found.images):
@@ -481,8 +491,6 @@ def _classes(
 ) -> tuple[list[str] | None, list[Id]]:
     """Return the names, or None, and the ids of the class numbers, and tell the user what they mean."""
     used = int(found.label.max(initial=-1)) + 1
-    if found.label.min(initial=0) < 0:
-        raise UnreadableError("a negative label")
     count = found.classes if found.classes is not None else used
     numbers: list[Id] = list(range(count))
     if options.classes is not None:
@@ -493,10 +501,11 @@ def _classes(
             )
             raise InputError("the class list of the detections", rule, got=got, place=str(path))
         return None, numbers
-    if truth is None:
+    # Without ground truth, and for a class map, classes are the numbers of the file.
+    if truth is None or are_numbers(truth.categories):
         return None, numbers
     known = dict(zip(truth.categories.ids.tolist(), truth.categories.names.tolist(), strict=True))
-    if listed is not None:
+    if listed is not None and known.items() <= {(one.id, one.name) for one in listed.categories}:
         known = {one.id: one.name or str(one.id) for one in listed.categories}
         if found.tool == "detectron2":
             known = dict(sorted(known.items(), key=lambda pair: (isinstance(pair[0], str), pair[0])))
@@ -511,7 +520,7 @@ def _classes(
     shown = short_list(f"{number} {name}" for number, name in enumerate(known.values()))
     images = "" if found.tool != "MMDetection 2" else "images and "
     order = "in order of their ids" if found.tool == "detectron2" else "in its order"
-    text = f"{path}: {images}classes are those of {truth.source} {order}: {shown}."
+    text = f"{path.name}: {images}classes are those of {truth.source} {order}: {shown}."
     warn_user(BoxscoreWarning(text, severity="note"))
     return list(known.values())[:count], list(known)[:count]
 
