@@ -212,6 +212,16 @@ def test_ibm_stays_in_fractions_until_sizes_are_known(tmp_path: Path) -> None:
         load_ground_truth(path)
 
 
+@pytest.mark.parametrize("name", ["ibm", "edgeimpulse"])
+def test_images_without_a_box_come_from_the_list_of_sizes(name: str, tmp_path: Path) -> None:
+    sizes = {"a.jpg": (200, 100), "b.c.jpg": (40, 30), "none.jpg": (40, 30)}
+    with pytest.warns(BoxscoreWarning, match="1 image is listed only in"):
+        table = load_ground_truth(write(tmp_path, name), image_sizes=sizes)
+    assert table.images.ids.tolist() == ["a", "b.c", "none"]
+    complete = load_ground_truth(write(tmp_path, "edgeimpulse files"), image_sizes=sizes)
+    assert complete.images.ids.tolist() == ["a", "b.c"]
+
+
 def test_the_sets_of_edge_impulse(tmp_path: Path) -> None:
     box = {"label": "cat", "x": 10, "y": 20, "width": 100, "height": 50}
     files = [

@@ -3,6 +3,7 @@
 Conventions
 -----------
 - ``x, y`` is the top left corner, in pixels. Image sizes are unknown.
+- ``bounding_boxes.labels`` may lack images without a box.
 - ``info.labels`` lists all files with their category, ``training`` or ``testing``: an image set, of which
   ``testing`` is read by default.
 
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, chosen_split, decoded
 from boxscore.formats._format import ReadOptions
@@ -63,6 +65,11 @@ class EdgeImpulseFormat(RowFormat):
             return "Edge Impulse's boxes"
         known = sniffer.has_keys("files", "path", "category", "label")
         return "Edge Impulse's list of files" if known else None
+
+    def lists_images(self, ground_truth: GroundTruth) -> bool:
+        """Whether the file lists all images: ``info.labels`` does."""
+        path = Path(ground_truth.source)
+        return path.is_file() and Sniffer(path).has_keys("files")
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the boxes of every image."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
 from boxscore.formats._format import ReadOptions
@@ -52,6 +53,10 @@ class IbmFormat(RowFormat):
             return None
         known = sniffer.has_keys("type", "x2", "label") or '"localization"' in sniffer.text
         return "IBM Cloud Annotations' JSON" if known and not sniffer.has_keys("categories") else None
+
+    def lists_images(self, ground_truth: GroundTruth) -> bool:
+        """Return False: images without a box may be missing."""
+        return False
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the boxes of every image."""
