@@ -149,6 +149,14 @@ def per_image() -> list[dict[str, Any]]:
     ]
 
 
+def boxes() -> list[dict[str, Any]]:
+    return [
+        {"image": name, "class": label, "confidence": score, "bbox": box}
+        for name, found in FOUND.items()
+        for label, _, score, box in found
+    ]
+
+
 FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "ultralytics": ("f", per_file(of_ultralytics)),
     "ultralytics of image names": ("f", per_file(of_ultralytics, ".jpg.json") | {"f/d.jpg.json": None}),
@@ -169,6 +177,7 @@ FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "megadetector": ("m.json", {"m.json": megadetector()}),
     "megadetector of Microsoft": ("m.json", {"m.json": microsoft()}),
     "records of supervision": ("s.json", {"s.json": supervision()}),
+    "records per box": ("b.json", {"b.json": boxes()}),
     "records per image": ("r.json", {"r.json": per_image()}),
 }
 FILES["ultralytics of image names"][1].update(

@@ -145,7 +145,7 @@ _FORMATS = {
     ),
     "records": _Entry(
         "boxscore.extensions.formats.records",
-        lambda sniffer: sniffer.is_json and not _json("bbox", "segmentation", "keypoints")(sniffer),
+        lambda sniffer: sniffer.is_json and not _json("category_id", "segmentation", "keypoints")(sniffer),
     ),
     "parquet": _Entry(
         "boxscore.formats.parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))

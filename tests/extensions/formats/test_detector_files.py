@@ -43,7 +43,9 @@ TRUTH = boxscore.GroundTruth.from_arrays(
 """Images are ``a``, ``b.c`` and ``d``, with file names."""
 
 
-OPTIONS: dict[str, dict[str, Any]] = {"records per image": {"box_format": "xyxy"}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    name: {"box_format": "xyxy"} for name in ("records per box", "records per image")
+}
 """A list of four numbers may be anything."""
 
 NOTED = {"pipeline in order", "ultralytics normalized"}
@@ -103,7 +105,9 @@ def test_images_have_their_names_without_ground_truth(name: str, tmp_path: Path)
         ReadOptions(**OPTIONS.get(name, {})), None
     )
     stems = {str(image).replace(".jpg", "").replace(".png", "") for image in table.images.ids.tolist()}
-    assert stems == ({"a", "d"} if "supervision" in name else {"a", "b.c", "d"})
+    assert stems == (
+        {"a", "d"} if name in ("records of supervision", "records per box") else {"a", "b.c", "d"}
+    )
     assert len(table) == 3
 
 

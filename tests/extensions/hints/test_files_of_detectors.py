@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import boxscore
-from boxscore import GroundTruth
+from boxscore import FileFormatError, GroundTruth
 
 TRUTH = GroundTruth.from_arrays(
     ["a.jpg", "a.jpg", "b.jpg"],
@@ -47,3 +47,16 @@ def test_boxes_with_named_sides_are_corners(tmp_path: Path, others: tuple[str, .
     assert table.boxes.tolist() == expected.boxes.tolist() == [[10, 20, 110, 70], [30, 40, 50, 60]]
     assert table.scores.tolist() == [0.9, 0.8]
     assert table.categories.names[table.category].tolist() == ["cat", "dog"]
+
+
+def test_boxes_without_an_image_are_named(tmp_path: Path) -> None:
+    """And what the error advises is read."""
+    record = {"class": "cat", "confidence": 0.9, "bbox": [10, 20, 110, 70]}
+    (tmp_path / "x.json").write_text(json.dumps([record]))
+    with pytest.raises(
+        FileFormatError, match="this looks like detections that do not name their image: add it"
+    ):
+        boxscore.load_detections(tmp_path / "x.json", TRUTH)
+    (tmp_path / "x.json").write_text(json.dumps([{"image": "a.jpg", **record}]))
+    table = boxscore.load_detections(tmp_path / "x.json", TRUTH, box_format="xyxy")
+    assert table.boxes.tolist() == [[10, 20, 110, 70]]

@@ -24,6 +24,7 @@ from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import Table, TableFormat
 
 _LISTS = {"boxes", "labels", "scores"}
+_COCO = {"category_id", "segmentation", "keypoints"}
 _SUPERVISION = {"x_min", "y_min", "x_max", "y_max", "class_id", "confidence", "tracker_id"}
 
 
@@ -41,14 +42,14 @@ class RecordsFormat(TableFormat):
             return "JSON of supervision"
         if _LISTS & first.keys() and "boxes" in first and "labels" in first:
             return "a JSON list of images with boxes and labels"
-        if not first or "bbox" in first or "segmentation" in first:
+        if not first or first.keys() & _COCO or any(f'"{key}"' in sniffer.text for key in _COCO):
             return None
         try:
             parts = column_parts(list(flat_record(first)[0]), place="")
         except InputError:
             return None
         is_named = isinstance(first.get(parts.image), (str, int)) and parts.score is not None
-        return "a JSON list of boxes" if is_named and parts.box_format is not None else None
+        return "a JSON list of boxes" if is_named and parts.class_name is not None else None
 
     @paused_collector()
     def table(self, path: Path, options: ReadOptions) -> Table:

@@ -172,7 +172,18 @@ _BINARY = (
     (_ends(".npz"), "not an .npz archive, despite its name", "write it again with boxscore convert"),
     (lambda sniffer: b"\0" in sniffer.head, "binary data", "is it compressed or truncated?"),
 )
+_NAMELESS = re.compile(r'"(?:bbox|box)"\s*:\s*\[|"(?:x1|xmin|x_min)"\s*:')
+"""A box in a file that does not name images."""
 _JSON: tuple[tuple[Callable[[Sniffer], bool], str, str], ...] = (
+    (
+        lambda sniffer: (
+            (sniffer.has_keys("class", "confidence") or sniffer.has_keys("label", "score"))
+            and _NAMELESS.search(sniffer.text) is not None
+            and re.search(r'"[^"]*(?:image|img|file|path)[^"]*"\s*:', sniffer.text) is None
+        ),
+        "detections that do not name their image",
+        'add it to every record: {"image": "a.jpg", "class": "cat", "confidence": 0.9, "bbox": [1, 2, 3, 4]}',
+    ),
     (
         _has_keys("segments_info"),
         "COCO panoptic annotations",
