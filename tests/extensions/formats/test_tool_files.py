@@ -234,8 +234,9 @@ def test_the_sets_of_edge_impulse(tmp_path: Path) -> None:
     assert objects(load_ground_truth(path, image_set="training"))[0][0] == "b"
 
 
-def test_classes_of_whole_images_of_edge_impulse(tmp_path: Path) -> None:
-    files = [{"path": "a.jpg", "category": "testing", "label": {"type": "label", "label": "cat"}}]
+@pytest.mark.parametrize("more", [{}, {"boundingBoxes": []}])
+def test_classes_of_whole_images_of_edge_impulse(tmp_path: Path, more: Any) -> None:
+    files = [{"path": "a.jpg", "category": "testing", "label": {"type": "label", "label": "cat"}, **more}]
     with pytest.raises(FileFormatError, match="labels of whole images alone"):
         load_ground_truth(dump(tmp_path / "info.labels", {"version": 1, "files": files}))
 
@@ -255,6 +256,16 @@ def test_a_csv_of_via_has_the_shapes_of_its_json(tmp_path: Path) -> None:
     broken = dump(tmp_path / "w.csv", f'{head}\na.jpg,1,"{{}}",1,0,"{{""name"":1}}","{{}}"\n')
     with pytest.raises(FileFormatError, match=r"name must be a string\. Got an integer in .*line 2"):
         load_ground_truth(broken)
+
+
+def test_a_csv_of_via_without_a_class(tmp_path: Path) -> None:
+    head = (
+        "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
+    )
+    shape = '"{""name"":""rect"",""x"":1,""y"":2,""width"":3,""height"":4}"'
+    path = dump(tmp_path / "v.csv", f'{head}\na.jpg,1,"{{}}",1,0,{shape},"{{}}"\n')
+    with pytest.raises(InputError, match="add an attribute with the class to the regions in VIA"):
+        load_ground_truth(path)
 
 
 def region(**more: Any) -> Any:

@@ -88,7 +88,7 @@ class EdgeImpulseFormat(RowFormat):
             if chosen not in (None, file.category):
                 continue
             image = gathered.image(file.path)
-            if file.boxes is None and file.label is not None:
+            if not file.boxes and file.label is not None:
                 gathered.label_image(file.label.label)
             for number, box in enumerate(file.boxes or ()):
                 origin = Origin(f"image {file.path!r}, box", number, path)

@@ -171,7 +171,9 @@ def _label(path: Path, regions: Sequence[_Region], classes: Sequence[str] | None
         "be its only attribute, or the one called label, class, category or name",
         got=", ".join(map(repr, sorted(values)[:8])) or "no attribute",
         place=str(path),
-        cause="give the class list (--gt-classes FILE): the attribute whose values are in it is taken",
+        cause="give the class list (--gt-classes FILE): the attribute whose values are in it is taken"
+        if values
+        else "add an attribute with the class to the regions in VIA",
     )
 
 
