@@ -191,12 +191,25 @@ def phrases(data: bytes, folder: Path) -> None:
     _use(truth, _results_of(folder, truth))
 
 
+def pickled(data: bytes, folder: Path) -> None:
+    """Read pickles of MMDetection and detectron2."""
+    (folder / "dt.pkl").write_bytes(data)
+    truth = boxscore.load_ground_truth(folder / "gt.json")
+    _use(truth, boxscore.load_detections(folder / "dt.pkl", truth, format="pickled"))
+
+
+def mot(data: bytes, folder: Path) -> None:
+    (folder / "gt.txt").write_bytes(data)
+    truth = boxscore.load_ground_truth(folder / "gt.txt", format="mot")
+    _use(truth, _results_of(folder, truth))
+
+
 READERS: dict[str, Callable[[bytes, Path], None]] = {
     function.__name__: function
     for function in (
         *(coco_truth, coco_results, voc_xml, voc_set, voc_results),
         *(columns_truth, columns_results, columns_bytes, run_config, protocol, pictures),
-        *(answers, phrases),
+        *(answers, phrases, pickled, mot),
     )
 }
 
