@@ -107,7 +107,7 @@ def flags_of(name: str, folder: Path) -> list[Any]:
     """Return the options of commands that an example needs."""
     options = asked(name, folder, sizes=False)
     form = format_named(name)
-    if "image_sizes" in form.takes and not form.holds:  # a format with pixels is written
+    if "image_sizes" in form.takes and "detections" not in form.holds:  # a format with pixels is written
         options["image_sizes"] = folder / "sizes.csv"
     return FLAGS.get(name, []) + [word for key, value in options.items() for word in (OPTIONS[key], value)]
 

@@ -19,17 +19,21 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import msgspec
+import numpy as np
 
-from boxscore._utils.files import is_file, read_text
+from boxscore._utils.files import is_file, read_text, write_atomically, write_folder
 from boxscore._utils.memory import paused_collector
 from boxscore.data.column_names import column_parts, is_box
-from boxscore.errors import FileFormatError
+from boxscore.data.tables import BoxTable, GroundTruth
+from boxscore.data.vocabulary import Id
+from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.formats._gathered import LARGEST, chosen_split
 from boxscore.extensions.formats._record_tables import RecordTable, decoded_lines
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import refuse_shared_names
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import Table, TableFormat
 from boxscore.formats._yaml import names_of, read_yaml_text
@@ -47,6 +51,9 @@ class HuggingFaceFormat(TableFormat):
 
     name = "huggingface"
     takes = TableFormat.takes | {"image_set"}
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset({"areas", "crowd", "sizes", "file names"})
+    }
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect metadata by its name or its first record, or a folder with metadata."""
@@ -91,8 +98,51 @@ class HuggingFaceFormat(TableFormat):
             table.class_list = _names_in_readme(file, label) if numbered else None
         return table
 
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return the names of classes, which are their ids."""
+        names: list[Id] = table.categories.names.tolist()
+        return names
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write ``metadata.jsonl``, one line per image; ``path`` is the file or its folder."""
+        refuse_shared_names(table)
+        records = [msgspec.json.encode(record) + b"\n" for record in _records_of(cast(GroundTruth, table))]
+        if path.suffix and path.name != _NAMES[0]:
+            rule = f"be {_NAMES[0]} or a folder, as Hugging Face's datasets look for it"
+            raise InputError("the output of Hugging Face metadata", rule, got=repr(path.name))
+        write_atomically(path, records) if path.suffix else write_folder(path, {_NAMES[0]: b"".join(records)})
+
 
 FORMAT = HuggingFaceFormat()
+
+
+def _records_of(table: GroundTruth) -> Iterator[dict[str, Any]]:
+    """Yield the record of each image."""
+    columns: dict[str, list[Any]] = {
+        "bbox": np.hstack([table.boxes[:, :2], table.sizes]).tolist(),
+        "categories": table.categories.names[table.category].tolist(),
+    }
+    if (table.area != table.sizes.prod(axis=1)).any():
+        columns["area"] = table.area.tolist()
+    if table.crowd.any():
+        columns["iscrowd"] = table.crowd.astype(int).tolist()
+    rows: list[list[int]] = [[] for _ in range(len(table.images))]
+    for row, image in enumerate(table.image.tolist()):
+        rows[image].append(row)
+    images = table.images
+    for image, (name, size) in enumerate(zip(images.file_names.tolist(), images.sizes.tolist(), strict=True)):
+        if name is None:
+            rule, got = "have a file name in Hugging Face metadata", f"none for {images.ids[image]!r}"
+            raise InputError("an image", rule, got=got, place=table.source)
+        record: dict[str, Any] = {"file_name": name}
+        if size[0] == size[0]:
+            record |= {"width": _side(size[0]), "height": _side(size[1])}
+        objects = {key: [values[row] for row in rows[image]] for key, values in columns.items()}
+        yield record | {"objects": objects}
+
+
+def _side(side: float) -> float:
+    return int(side) if side.is_integer() else side
 
 
 def _is_file_name(key: str) -> bool:
