@@ -9,8 +9,10 @@ Conventions
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
+from boxscore._utils.text import short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Images, as_ids
@@ -18,6 +20,9 @@ from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.extensions.data_tools.converting import Target, writable_formats
 from boxscore.formats._format import Format
 from boxscore.formats.registry import format_named
+
+_NUMBERED = ("mot",)
+"""Formats whose class numbers, if they have no names, are positions in a list that another file has."""
 
 
 class Elsewhere:
@@ -30,6 +35,8 @@ class Elsewhere:
         """Write a table, after a warning of columns that the format cannot store, and before a note."""
         target = Target(self._output, "auto", lossy=True, strict=True)
         has_ids = "ids" in self._form.holds.get("ground truth", ())
+        if self._form.name in _NUMBERED:
+            table = table.replaced(categories=dataclasses.replace(table.categories, are_positions=True))
         target.save(table if has_ids else with_names(table), self._output)
         names = "" if has_ids else ", with the names of images and classes"
         text = f"{self._output}: written as {target.format.name}{names}."
@@ -87,8 +94,8 @@ def with_class_names(table: Detections) -> Detections:
         )
     if classes.are_positions and len(table):
         rule = "have names to be written in another format, which would take their numbers for ids"
-        got = f"numbers from {ids[0]} to {ids[-1]} without names"
-        cause = "--dt-classes FILE has the names, one per line from number 0"
+        got = f"numbers without names ({short_list(ids)})"
+        cause = "--dt-classes FILE has the names, one per line in the order of their numbers"
         raise InputError("classes", rule, got=got, place=table.source, cause=cause)
     return table
 
