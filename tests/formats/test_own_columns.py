@@ -11,6 +11,7 @@ import pytest
 
 from boxscore import Detections, GroundTruth, evaluate, load_detections, load_ground_truth
 from boxscore.errors import InputError
+from boxscore.formats.registry import format_named, format_names
 from support.running import Run
 
 USUAL = {"image": "photo", "class": "kind", "x1": "links", "y1": "oben", "x2": "rechts", "y2": "unten"}
@@ -188,9 +189,10 @@ def test_one_of_two_tables_may_lack_a_column(tmp_path: Path, run: Run) -> None:
 def test_columns_without_a_table_are_refused(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "gt.json"
     path.write_text('{"images": [], "annotations": [], "categories": []}')
+    takes = [name for name in format_names(auto=False) if "columns" in format_named(name).takes]
     assert run.error("evaluate", path, path, "--columns", "image=photo").splitlines()[-1] == (
         "boxscore: error: --columns must not be used with the format coco, which lacks columns. Got "
-        "'image=photo'; formats with it: csv, openimages, jsonl, parquet, records, huggingface."
+        f"'image=photo'; formats with it: {', '.join(takes)}."
     )
     with pytest.raises(InputError, match="columns must be given where a table of boxes is read"):
         evaluate(path, path, columns={"image": "photo"})
