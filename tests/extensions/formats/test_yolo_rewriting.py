@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,14 @@ def test_a_format_that_is_not_written_needs_an_extension(tmp_path: Path, run: Ru
     assert "--output fused.json" in error
     assert not (tmp_path / "fused").exists()
     run("fuse", tmp_path, "--output", tmp_path / "fused.json")
+
+
+def test_class_numbers_that_a_pickle_counts_are_not_written_as_ids(tmp_path: Path, run: Run) -> None:
+    instance = {"image_id": 7, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}
+    with (tmp_path / "found.pkl").open("wb") as file:
+        pickle.dump([{"image_id": 7, "instances": [instance]}], file, protocol=2)
+    call = ("nms", "--dt", tmp_path / "found.pkl", "--output", tmp_path / "o.json", "--iou-threshold", 0.5)
+    assert "--dt-classes" in run.error(*call)
+    (tmp_path / "names.txt").write_text("cat\ndog\n")
+    run(*call, "--dt-classes", tmp_path / "names.txt")
+    assert json.loads((tmp_path / "o.json").read_text())[0]["category_id"] == "dog"

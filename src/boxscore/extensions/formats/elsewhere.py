@@ -21,7 +21,7 @@ from boxscore.extensions.data_tools.converting import Target, writable_formats
 from boxscore.formats._format import Format
 from boxscore.formats.registry import format_named
 
-_NUMBERED = ("mot",)
+_NUMBERED = ("mot", "pickled")
 """Formats whose class numbers, if they have no names, are positions in a list that another file has."""
 
 
