@@ -12,7 +12,7 @@ from boxscore._utils.text import csv_table, json_value
 from boxscore.extensions.decisions.swapping import level_of
 from boxscore.extensions.decisions.wording import p_text
 from boxscore.extensions.pages.html import render_static
-from boxscore.extensions.suite.result import LEAST_SETS, SuiteResult
+from boxscore.extensions.suite.result import SuiteResult
 
 LEVELS = 9
 """Colors of the heat map, from the worst cell to the best."""
@@ -87,8 +87,8 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
         "warnings": plain["warnings"],
         "level": f"{100 * result.confidence:g}%",
         "interval_note": result.interval_note,
-        "least_sets": LEAST_SETS,
-        "most_p": f"{1 - result.confidence:.4g}",
+        "rule": result.rule,
+        "folds": result.suite.folds,
         "signature": result.signature,
         "sources": [],
         "findings": [],

@@ -11,6 +11,7 @@ Conventions
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from boxscore._utils.records import record
 from boxscore._utils.text import short_list
 from boxscore.errors import InputError
 from boxscore.extensions.hints.numbering import CLASS_MAPS
+from boxscore.extensions.suite.folds import LEAST_FOLDS
 from boxscore.protocols import load_protocol, read_toml
 
 TRUTH_NAMES = ("ground_truth", "instances", "annotations", "_annotations.coco", "labels", "gt")
@@ -40,7 +42,17 @@ OR_PATH: dict[str, tuple[type, tuple[str, ...]]] = {
     "class_map": (dict, ("auto", *CLASS_MAPS)),
 }
 """Options that accept a path, or a type, or one of some words."""
-SUITE_KEYS = ("name", "ground_truth", "sets", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
+SUITE_KEYS = (
+    "name",
+    "folds",
+    "ground_truth",
+    "sets",
+    "protocol",
+    "metric",
+    "group",
+    *TRUTH_OPTIONS,
+    *RESULT_OPTIONS,
+)
 SET_KEYS = ("ground_truth", "results", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
 
 COLUMNS = ("set", "groups", "images", "metric")
@@ -90,11 +102,14 @@ class Suite:
     sets : tuple of SuiteSet
     models : tuple of str
         Names; the others are compared with the first.
+    folds : int
+        Number of folds of the cross-validation whose folds the sets are; 0 if they are other data sets.
     """
 
     name: str
     sets: tuple[SuiteSet, ...]
     models: tuple[str, ...]
+    folds: int = 0
 
     @classmethod
     def read(cls, path: str | Path) -> Suite:
@@ -126,6 +141,29 @@ class Suite:
             for name in names:
                 _check_name(name, what, str(path))
         return suite
+
+    def of_folds(self, folds: int) -> Suite:
+        """Return the suite, whose sets are the folds of a cross-validation.
+
+        Parameters
+        ----------
+        folds : int
+            Number of folds. With several rounds, there are as many sets for each.
+
+        Returns
+        -------
+        Suite
+
+        Raises
+        ------
+        InputError
+            When there are fewer than 3 folds, or the number of sets is not a multiple of it.
+        """
+        checks.whole_number(folds, LEAST_FOLDS, name="folds")
+        if not self.sets or len(self.sets) % folds:
+            rule = f"be a multiple of the {folds} folds"
+            raise InputError("the number of sets", rule, got=len(self.sets))
+        return dataclasses.replace(self, folds=folds)
 
 
 def _check_name(name: str, what: str, place: str) -> None:
@@ -161,7 +199,8 @@ def _read_file(path: Path) -> Suite:
         _check_keys(own, SET_KEYS, f"sets.{name}", place)
         sets.append(_set(name, {**common, **own}, models, path.parent, place))
     title = common.get("name", path.stem)
-    return Suite(_text(title, "suite.name", place), tuple(sets), tuple(models))
+    suite = Suite(_text(title, "suite.name", place), tuple(sets), tuple(models))
+    return suite.of_folds(common["folds"]) if "folds" in common else suite
 
 
 def _table(config: Mapping[str, Any], name: str, place: str) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ Conventions
 - ``p_value``: permutation test that swaps the results of two models set by set
   (:mod:`boxscore.extensions.decisions.swapping`), adjusted for the number of models (Holm). It decides the
   verdict, which is about other sets like these. Fewer than six sets are too few.
+- The folds of a cross-validation are not independent: :mod:`boxscore.extensions.suite.folds`.
 - Intervals of a difference: ``sets`` contains the differences that this test does not reject, so it excludes
   0 exactly if the verdict is ``better`` or ``worse``; none for fewer than ten sets. ``images`` is from images
   drawn within each of these sets, and does not decide.
@@ -41,6 +42,7 @@ from boxscore.extensions.decisions.swapping import (
     holm_levels,
     level_of,
 )
+from boxscore.extensions.suite.folds import p_values_of_folds, reach_of_folds
 from boxscore.extensions.weights.left_out import Spread, jackknife_intervals, spread_of
 from boxscore.extensions.weights.resampling import (
     LEAST_UNITS,
@@ -251,24 +253,40 @@ class SuiteResult:
         """Return the ends of the interval of each model's mean, [M].
 
         Averaging over sets makes the standard error smaller, and not the bias that an estimate still has. So
-        the interval also contains the one around an estimate that is corrected further.
+        the interval also contains the one around an estimate that is corrected further. That of folds
+        contains the interval over folds too, and needs all of them.
         """
-        spread = self.spread
+        spread, folds = self.spread, self.suite.folds
+        if folds:
+            # In several rounds the same images count again.
+            rounds = len(self.sets) / folds
+            error = np.where(self.worked.all(axis=0), spread.standard_error, np.nan) * np.sqrt(rounds)
+            spread = spread._replace(standard_error=error)
         further = spread.estimate - MORE_CORRECTION * (self.values.mean(axis=0) - spread.estimate)
         low, high = jackknife_intervals(spread, self.confidence)
         lower, upper = jackknife_intervals(spread._replace(without_bias=further), self.confidence)
-        return np.minimum(low, lower), np.maximum(high, upper)
+        low, high = np.minimum(low, lower), np.maximum(high, upper)
+        if folds:
+            of_each = [
+                [self._spread_of(s, m)[0] for m in range(len(self.models))] for s in range(len(self.sets))
+            ]
+            reach = reach_of_folds(np.array(of_each), folds, self.confidence)
+            low, high = np.minimum(low, spread.estimate - reach), np.maximum(high, spread.estimate + reach)
+        return low, high
 
     @functools.cached_property
     def interval_note(self) -> str:
         """Name the sets for which no model's mean has an interval, and why; empty if there are none."""
         cells = [[cell for cell in row if cell.state == OK] for row in self.cells]
         known = [(name, row) for name, row in zip(self.sets, cells, strict=True) if row]
+        failed = [self.models[m] for m in np.flatnonzero(~self.worked.all(axis=0)).tolist()]
         unknown = [name for name, row in known if not len(row[0].left_out)]
         few = [name for name, row in known if len(row[0].left_out) and not row[0].is_enough]
         parts = [f"no interval of this metric that was tried holds in simulations: {short_list(unknown)}"]
         parts = parts * bool(unknown)
         parts += [f"too few images with objects: {short_list(few)}"] * bool(few)
+        lacking = bool(self.suite.folds and failed)
+        parts += [f"folds without a result: {short_list(failed)}"] * lacking
         return f"No interval: {'; '.join(parts)}." if parts else ""
 
     def _spread_of(self, s: int, m: int) -> tuple[float, float, float, float]:
@@ -304,7 +322,7 @@ class SuiteResult:
 
         ``model, mean, estimate, low, high, median, worst, worst_set, wins``, one column per group,
         ``failed``, and ``mean_without_failed``, the mean without failed cells. ``estimate`` is the mean
-        without the bias of few images; ``low`` and ``high`` are its interval.
+        without the bias of few images; ``low`` and ``high`` are its interval. Folds also have ``sd``.
         """
         import pandas as pd
 
@@ -317,6 +335,7 @@ class SuiteResult:
         columns: dict[str, Any] = {
             "model": self.models,
             "mean": values.mean(axis=0),
+            **({"sd": values.std(axis=0, ddof=1)} if self.suite.folds else {}),
             "estimate": self.spread.estimate,
             "low": low,
             "high": high,
@@ -374,10 +393,11 @@ class SuiteResult:
         delta = values[:, 1:] - values[:, :1]  # [S, O]
         mean = delta.mean(axis=0)
         over_images = self._interval((drawn[..., 1:] - drawn[..., :1]).mean(axis=1), mean)
-        # Take the verdict from the swap test.
-        p_values, reach = self._swapped(delta)
+        # Take the verdict from the swap test, or of folds from a corrected t-test.
+        folds = self.suite.folds
+        p_values, reach = self._tested(delta) if folds else self._swapped(delta)
         gain = -delta if self.falls else delta
-        few = len(self.sets) < LEAST_UNITS_OF_VERDICT
+        few = not folds and len(self.sets) < LEAST_UNITS_OF_VERDICT
         apart = p_values <= level_of(self.confidence)
         words = np.where(apart, np.where(gain.mean(axis=0) > 0, "better", "worse"), "cannot tell")
         return pd.DataFrame(
@@ -398,8 +418,8 @@ class SuiteResult:
 
     def _interval(self, draws: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of a difference over images of every set."""
-        units = int(self.images.sum())
-        if not len(draws) or units < LEAST_UNITS:
+        units, repeated = int(self.images.sum()), 0 < self.suite.folds < len(self.sets)
+        if not len(draws) or units < LEAST_UNITS or repeated:
             return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
         return interval(draws, value, self.confidence, METHOD, units)
 
@@ -413,6 +433,35 @@ class SuiteResult:
         reach = swaps.reach(holm_levels(alone, level), np.full(delta.shape[1], len(delta)))
         reach = agreeing_reach(reach, delta.mean(axis=0), p_values, level)
         return p_values, np.where(np.isfinite(reach) & (len(delta) >= LEAST_SETS), reach, np.nan)
+
+    def _tested(self, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Test differences over folds; return adjusted p-values, [O], and half the width of intervals."""
+        alone, level = p_values_of_folds(delta, self.suite.folds), level_of(self.confidence)
+        levels = holm_levels(alone, level).tolist()
+        pairs = zip(delta.T, levels, strict=True)
+        reach = np.array([reach_of_folds(column, self.suite.folds, 1 - each) for column, each in pairs])
+        p_values = holm(alone)
+        # Without a result of every fold there is nothing to test.
+        known = (self.worked[:, 1:] & self.worked[:, :1]).all(axis=0)
+        reach = agreeing_reach(reach, delta.mean(axis=0), p_values, level)
+        return np.where(known, p_values, np.nan), np.where(known, reach, np.nan)
+
+    @property
+    def rule(self) -> str:
+        """State what the verdict of a difference and its interval over sets, or folds, are."""
+        share, most = f"{100 * self.confidence:g}%", f"{1 - self.confidence:.4g}"
+        if self.suite.folds:
+            return (
+                f"Verdict: better or worse if the p-value of a t-test over folds is at most {most}, else "
+                "cannot tell. The test allows for models that share training images (Nadeau and Bengio). "
+                f"The {share} interval of sets, here folds, excludes 0 exactly then; that of images is about "
+                "these models alone and does not decide."
+            )
+        return (
+            f"Verdict: better or worse if the p-value of a paired permutation test over data sets is at most "
+            f"{most}, otherwise cannot tell. The {share} interval of sets excludes 0 exactly then (from "
+            f"{LEAST_SETS} data sets on); that of images is about these data sets alone and does not decide."
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form, which ``boxscore check --result`` reads, with every cell.
@@ -441,6 +490,7 @@ class SuiteResult:
         return {
             "schema": 1,
             "suite": self.suite.name,
+            **({"folds": self.suite.folds} if self.suite.folds else {}),
             "metric": self.metric,
             "signature": self.signature or f"boxscore|{self.metric}",
             "metrics": first,

@@ -67,6 +67,7 @@ def run_suite(
     resamples: int = 200,
     confidence: float = 0.95,
     seed: int = 0,
+    folds: int | None = None,
     keep: str | Path | None = None,
     report: str | Path | None = None,
     progress: bool = False,
@@ -87,6 +88,9 @@ def run_suite(
         Confidence level of the intervals.
     seed : int, default 0
         Random seed.
+    folds : int, optional
+        The sets are the folds of a cross-validation with so many folds, possibly repeated. Intervals and
+        verdicts then allow for models that share training images. The default is that of the suite.
     keep : str or Path, optional
         Folder for finished cells; cells found there are not computed again.
     report : str or Path, optional
@@ -103,13 +107,14 @@ def run_suite(
     Raises
     ------
     InputError
-        When an option is out of range, a protocol lacks the metric, some metrics rise and others fall as
-        detectors improve, or the folder is not writable.
+        When an option is out of range, the number of sets does not fit ``folds``, a protocol lacks the
+        metric, some metrics rise and others fall as detectors improve, or the folder is not writable.
     """
     # Check all options before reading the first file.
     checks.whole_number(resamples, 1, name="resamples", high=MOST_RESAMPLES)
     checks.whole_number(seed, 0, name="seed", high=LARGEST_SEED - len(suite.sets))
     check_intervals(confidence, "expanded_percentile")
+    suite = suite if folds is None else suite.of_folds(folds)
     metrics = _metrics(suite, metric)
     folder = None if keep is None else Path(keep)
     pages = None if report is None else Path(report)

@@ -8,6 +8,7 @@ Examples
   boxscore suite suite.toml
   boxscore suite suite.toml --keep kept --report out
   boxscore suite folder --metric AP50 --output suite.json
+  boxscore suite folder --folds 5
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from boxscore.extensions.pages.options import REPORT
 from boxscore.extensions.shell.frames import table_columns
 from boxscore.extensions.shell.parameters import options_of
 from boxscore.extensions.suite.reading import Suite
-from boxscore.extensions.suite.result import LEAST_SETS, SuiteResult
+from boxscore.extensions.suite.result import SuiteResult
 from boxscore.extensions.suite.running import run_suite
 
 _OPTIONS = options_of(
@@ -103,33 +104,35 @@ def _warn_of_failures(result: SuiteResult) -> None:
 def _models_note(result: SuiteResult) -> str:
     """Explain the estimate and interval of a mean, or why there is none."""
     share = f"{100 * result.confidence:g}%"
-    note = f"estimate: the mean without the bias of few images; low, high: its {share} interval over images"
+    note = f"estimate: the mean without the bias of few images; low, high: its {share} interval"
+    if result.suite.folds:
+        note = f"sd: standard deviation over folds; {note}, wider because folds share training images"
+    else:
+        note += " over images"
     return f"{note}. {result.interval_note}" if result.interval_note else note
 
 
 def _sections(result: SuiteResult) -> list[Section]:
     # Print one table each for sets, models, differences and failures; skip empty ones.
-    share = f"{100 * result.confidence:g}%"
     sets = Section(f"{result.caption} of {result.suite.name}", table_columns(result.to_frame()))
+    # The interval of folds matters more than the worst fold.
+    ends = ("low_sets", "high_sets"), ("low_images", "high_images")
+    hidden: tuple[str | tuple[str, ...], ...] = (("estimate", "low", "high"),)
+    if result.suite.folds:
+        ends, hidden = ends[::-1], ("median", "worst_set", "worst", "wins")
     models = Section(
-        f"Models: {result.caption} over {counted(len(result.sets), 'set')}",
+        f"Models: {result.caption} over {counted(len(result.sets), 'fold' if result.suite.folds else 'set')}",
         table_columns(result.model_frame()),
         _models_note(result),
-        first_out=("mean_without_failed", ("estimate", "low", "high"), "worst_set", "median"),
+        first_out=("mean_without_failed", *hidden, "worst_set", "median"),
     )
     sections = [sets, models]
     # Differences need two models.
     frame = result.difference_frame()
     if len(frame):
         first = result.models[0]
-        note = (
-            f"delta: other minus {first} in the mean over data sets. Verdict: better or worse if the p-value "
-            f"of a paired permutation test over data sets is at most {1 - result.confidence:.4g}, otherwise "
-            f"cannot tell. The {share} interval of sets excludes 0 exactly then (from {LEAST_SETS} data sets "
-            "on); that of images is about these data sets alone and does not decide."
-        )
+        note = f"delta: other minus {first} in the mean over data sets. {result.rule}"
         columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
-        ends = (("low_sets", "high_sets"), ("low_images", "high_images"))
         sections.append(Section(f"Differences from {first}", columns, note, first_out=ends))
     # List failures with their price.
     failed = result.failed_frame()

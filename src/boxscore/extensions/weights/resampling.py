@@ -262,17 +262,17 @@ def student_quantile(probability: float, freedom: int) -> float:
         return x + math.fsum(term / freedom**power for power, term in enumerate(terms, start=1))
     # Bisect until no float is between the ends.
     low, high = 0.0, 1.0
-    while _student_within(high, freedom) < 2 * probability - 1:
+    while student_within(high, freedom) < 2 * probability - 1:
         low, high = high, 2 * high
     while (middle := (low + high) / 2) not in (low, high):
-        if _student_within(middle, freedom) < 2 * probability - 1:
+        if student_within(middle, freedom) < 2 * probability - 1:
             low = middle
         else:
             high = middle
     return high
 
 
-def _student_within(t: float, freedom: int) -> float:
+def student_within(t: float, freedom: int) -> float:
     """Return the two-sided probability of less than ``t``: 26.7.3 and 26.7.4."""
     angle = math.atan2(t, math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
