@@ -79,6 +79,7 @@ ORDER: dict[str, list[str] | dict[str, list[str]]] = {
         "NMS": ["nms", "nms-commands", "nms-free-detectors", "tiles", "raw-outputs"],
         "In your project": [
             "training-loop",
+            "epochs",
             "inside-your-framework",
             "notebook",
             "large-data",
@@ -299,6 +300,7 @@ TASKS: dict[str, tuple[str, dict[str, str]]] = {
     "validation": ("Validate data", {"boxscore.validation": "*"}),
     "suites": ("Many data sets", {"boxscore.suite": "*"}),
     "raw-outputs": ("Raw outputs of networks", {"boxscore.raw_outputs": "*"}),
+    "epochs": ("Epochs of a training run", {"boxscore.epochs": "*"}),
     "tiles": ("Tiles of large images", {"boxscore.tiles": "*"}),
     "regions": ("Regions of images", {"boxscore.regions": "*"}),
     "parity": ("Is the export the same?", {"boxscore.parity": "*"}),

@@ -245,6 +245,7 @@ WITH_OUTPUT = [
         "keypoint-errors",
         "tiles",
         "diff",
+        "epochs",
     )  # other files, none, or a folder
 ]
 

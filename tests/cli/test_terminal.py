@@ -51,6 +51,7 @@ PRINTING = sorted(
         "run",
         "demo",
         "diff",
+        "epochs",
         "decode",
         "panoptic",
         "semantic",

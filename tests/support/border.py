@@ -15,6 +15,7 @@ FACES = {
     "boxscore",
     "boxscore.diagnostics",
     "boxscore.distributed",
+    "boxscore.epochs",
     "boxscore.evaluator",
     "boxscore.formats",
     "boxscore.label_maps",

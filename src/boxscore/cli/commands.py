@@ -166,6 +166,11 @@ BY_GROUP: Mapping[str, Mapping[str, Entry]] = {
             "bootstrap confidence intervals of every metric",
             tables=True,
         ),
+        "epochs": Entry(
+            "boxscore.extensions.epochs.epochs_command",
+            "the curve of a training run: the best epoch, and which may be as good",
+            tables=True,
+        ),
         "suite": Entry(
             "boxscore.extensions.suite.suite_command",
             "evaluate many models on many data sets, in one table",

@@ -41,6 +41,8 @@ SYNONYMS = {
     **dict.fromkeys(("confidence-intervals", "intervals", "ci"), "bootstrap"),
     **dict.fromkeys(("versus", "vs", "significance"), "compare"),
     **dict.fromkeys(("parity", "check-export", "compare-results"), "diff"),
+    **dict.fromkeys(("epoch", "checkpoints", "learning-curve", "best-epoch"), "epochs"),
+    **dict.fromkeys(("folds", "cross-validation", "kfold", "cv"), "suite"),
     **dict.fromkeys(("tile", "sahi", "slicing"), "tiles"),
     **dict.fromkeys(("label-errors", "mislabeled", "label-noise"), "suspects"),
     **dict.fromkeys(("check-data", "lint", "sanity-check", "sanity"), "validate"),

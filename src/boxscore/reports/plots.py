@@ -9,7 +9,8 @@ Conventions
 -----------
 - scikit-learn's: a display holds computed arrays; ``from_evaluation`` computes, ``plot(ax=None)`` draws and
   sets ``figure_`` and ``ax_``. The functions are ``from_evaluation(...).plot(...).figure_``; those of a
-  sweep, a comparison and a history, ``from_sweep``, ``from_comparison`` and ``from_records``.
+  sweep, a comparison, a history and epochs, ``from_sweep``, ``from_comparison``, ``from_records`` and
+  ``from_curve``.
 - matplotlib is imported lazily: ``pip install 'boxscore[plots]'``.
 - Colors are distinguishable for color-blind readers (Okabe and Ito), and are never the only difference.
 - Class and file names are drawn literally: without mathematics, control or direction marks.
@@ -41,7 +42,9 @@ with lazy_imports(__name__):
     from boxscore.extensions.pages.plots.matrices import confusion_matrix as confusion_matrix
     from boxscore.extensions.pages.plots.matrices import reliability as reliability
     from boxscore.extensions.pages.plots.pairs import draw_pairs as draw_pairs
+    from boxscore.extensions.pages.plots.runs import EpochsDisplay as EpochsDisplay
     from boxscore.extensions.pages.plots.runs import HistoryDisplay as HistoryDisplay
+    from boxscore.extensions.pages.plots.runs import epochs as epochs
     from boxscore.extensions.pages.plots.runs import history as history
     from boxscore.extensions.pages.plots.sweeps import SweepDisplay as SweepDisplay
     from boxscore.extensions.pages.plots.sweeps import sweep as sweep

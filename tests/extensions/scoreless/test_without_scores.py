@@ -43,7 +43,7 @@ REFUSED = {
 ELSEWHERE = {
     *("compare", "suite", "view", "keypoint-errors", "agreement", "history", "merge", "panoptic", "semantic"),
     *("nms", "fuse", "sweep", "stats", "convert", "fix", "demo", "formats", "protocols", "run"),
-    *("tiles", "diff", "decode"),  # whose images are named otherwise; two results; tensors
+    *("tiles", "diff", "decode", "epochs"),  # whose images are named otherwise; two results; tensors; files
     "plot",  # tested below: the kind of plot comes first
 }
 """Commands of several detectors, of other data, or without detections."""

@@ -1,4 +1,4 @@
-"""Draw metrics of successive runs, as ``boxscore check --history`` records them."""
+"""Draw metrics of successive runs, as ``boxscore check --history`` records them, or of epochs of one run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from boxscore.extensions.decisions.gate import same_rules
 from boxscore.extensions.decisions.history import Record
-from boxscore.extensions.pages.plots._style import COLORS, Display, label, tidy
+from boxscore.extensions.pages.plots._style import COLORS, GRAY, Display, label, tidy
 from boxscore.protocols.metric_names import metric_named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from typing_extensions import Self
+
+    from boxscore.extensions.epochs.curve import EpochCurve
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 MOST_TICKS = 12
@@ -111,3 +113,55 @@ def history(records: Sequence[Record], *, metrics: Sequence[str] = (), ax: Axes 
         When matplotlib is not installed.
     """
     return HistoryDisplay.from_records(records, metrics=metrics).figure(ax)
+
+
+@dataclasses.dataclass
+class EpochsDisplay(Display):
+    """The score of each epoch of a training run.
+
+    Parameters
+    ----------
+    curve : EpochCurve
+    """
+
+    curve: EpochCurve
+
+    @classmethod
+    def from_curve(cls, curve: EpochCurve) -> Self:
+        """Take the result of :func:`boxscore.epochs.epoch_curve`; see :func:`epochs`."""
+        return cls(curve)
+
+    def _draw(self, ax: Any) -> None:
+        curve, at = self.curve, np.array(self.curve.epochs, dtype=np.float64)
+        ax.fill_between(at, curve.low, curve.high, color=COLORS[0], alpha=0.15, linewidth=0, label="interval")
+        ax.plot(at, curve.values, color=COLORS[0], marker="o", markersize=3, label=label(curve.metric))
+        # Epochs that may be the best are filled; the best one is circled.
+        may = curve.may_be_best
+        ax.plot(at[may], curve.values[may], "s", color=COLORS[1], markersize=5, label="may be the best")
+        best = (at[curve.best], curve.values[curve.best])
+        ax.plot(*best, "o", markersize=11, fillstyle="none", color=GRAY)
+        text = f"{curve.values[curve.best]:.4f} at {curve.epochs[curve.best]}"
+        ax.annotate(text, best, (6, 8), textcoords="offset points", fontsize="small")
+        ax.set(xlabel="epoch", ylabel=label(curve.metric))
+        tidy(ax, legend=True)
+
+
+def epochs(curve: EpochCurve, *, ax: Axes | None = None) -> Figure:
+    """Draw the score of each epoch of a training run, with the intervals and the epochs that may be the best.
+
+    Parameters
+    ----------
+    curve : EpochCurve
+        Result of :func:`boxscore.epochs.epoch_curve`.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    MissingDependencyError
+        When matplotlib is not installed.
+    """
+    return EpochsDisplay.from_curve(curve).figure(ax)

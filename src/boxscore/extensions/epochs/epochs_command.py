@@ -1,0 +1,247 @@
+"""Evaluate the epochs of a training run: the curve, the best epoch, and which others may be as good.
+
+RESULTS is a folder, a pattern in quotes, or several files. The number that varies in the names is the epoch,
+as in epoch_12.bbox.json or epoch12/predictions.json; files without one, such as latest.json, are left out.
+
+The best of many epochs looks better than it is, because the same images choose and score it. The table marks
+the epochs that may be the best, and the text says by how much the choice raises the score.
+
+Examples
+--------
+  boxscore epochs instances.json results
+  boxscore epochs instances.json 'runs/*/predictions.json' --metric AP50 --plot curve.svg
+  boxscore epochs instances.json results --number 'epoch_([0-9]+)' --output csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import warnings
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from boxscore._utils.files import write_atomically
+from boxscore._utils.progress import progress, without_progress
+from boxscore._utils.text import Columns, counted, short_list
+from boxscore._utils.user_warnings import warn_user
+from boxscore.cli.arguments import DETECTIONS, INPUTS, OUTPUT, SHOW, Option
+from boxscore.cli.choices import readers
+from boxscore.cli.inputs import Inputs, evaluate_inputs, read_inputs, resolve_columns
+from boxscore.cli.output import Section, written
+from boxscore.cli.streams import say, show
+from boxscore.errors import BoxscoreError, BoxscoreWarning, FindingWarning, InputError
+from boxscore.evaluation import Evaluation
+from boxscore.extensions.decisions.swapping import level_of
+from boxscore.extensions.decisions.wording import p_text
+from boxscore.extensions.epochs.curve import EpochCurve, epoch_curve
+from boxscore.extensions.epochs.files import EpochFiles, find_epochs
+from boxscore.extensions.pages.options import PLOT
+from boxscore.extensions.pages.report_output import form_of_picture, picture
+from boxscore.extensions.shell.detectors import read_others, with_detections
+from boxscore.extensions.shell.frames import table_columns
+from boxscore.extensions.shell.parameters import options_of
+
+LONGEST_BAR = 14
+
+MOST_ROWS = 60
+"""Maximum epochs in the table of a terminal; of more, evenly spaced ones are shown."""
+
+OPTIONS = (
+    *(
+        option.but(many=True, help="a folder of results, a pattern in quotes, or several files")
+        if option is DETECTIONS
+        else option
+        for option in INPUTS
+    ),
+    OUTPUT,
+    Option(
+        "number",
+        "regular expression whose first group is the epoch in a path, if several numbers vary",
+        metavar="REGEX",
+    ),
+    *options_of(epoch_curve),
+    PLOT,
+    SHOW,
+)
+
+WITHOUT = {"--memory-limit": "needs the matches of each epoch in memory"}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find, read, evaluate, print and plot; return the exit status."""
+    if arguments.plot is not None:
+        form = form_of_picture(arguments.plot, name="--plot")
+    if arguments.unlisted_images == "background":
+        cause = "every epoch would add other images; list all images in the ground truth"
+        raise InputError("--unlisted-images", "be error or drop", got="background", cause=cause)
+    found = find_epochs(arguments.detections, number=arguments.number)
+    _say_files(found)
+    failed: dict[int, str] = {}
+    curve = epoch_curve(
+        _evaluations(found, arguments, failed),
+        metric=arguments.metric,
+        confidence=arguments.confidence,
+        group=arguments.group,
+        seed=arguments.seed,
+        workers=readers(arguments),
+    )
+    _say_failed(failed, found)
+    _warn_of_unfinished(curve, found)
+    if arguments.plot is not None:
+        from boxscore.reports import plots
+
+        write_atomically(arguments.plot, picture(plots.epochs(curve), form))
+    frame = curve.to_frame()
+    paths = [str(found.paths[epoch]) for epoch in curve.epochs]
+    value = curve.as_dict()
+    for row, path in zip(value["epochs"], paths, strict=True):
+        row["file"] = path
+    value |= {
+        "failed": [{"epoch": epoch, "reason": reason} for epoch, reason in failed.items()],
+        "left_out": [str(path) for path in found.left_out],
+    }
+    table = table_columns(frame) | {"file": paths}
+    title, *note = _sentences(curve, found, arguments)
+    section = Section(title, _printed(curve), "\n".join(note), first_out=("estimate", "behind", "bar"))
+    show(written(arguments.output, [section], value=value, table=table, footer=curve.signature))
+    return 0
+
+
+def _evaluations(
+    found: EpochFiles, arguments: argparse.Namespace, failed: dict[int, str]
+) -> Iterator[tuple[int, Evaluation]]:
+    """Read the ground truth once, and evaluate one epoch after the other; collect those that fail."""
+    resolve_columns(arguments)
+    inputs: Inputs | None = None
+    heard: dict[str, list[int]] = {}
+    first_error: BoxscoreError | None = None
+    items = found.paths.items()
+    for epoch, path in progress(items, total=len(items), desc="epochs", unit="file"):
+        with warnings.catch_warnings(record=True) as caught, without_progress():
+            warnings.simplefilter("always", BoxscoreWarning)
+            try:
+                if inputs is None:
+                    inputs = read_inputs(with_detections(path, arguments))
+                    table = inputs.detections
+                else:
+                    table = read_others(path, inputs, arguments)
+                    if arguments.scoreless:
+                        table = table.without_scores()
+                result = evaluate_inputs(inputs._replace(detections=table))
+            except BoxscoreError as error:
+                failed[epoch], first_error = " ".join(str(error).split()), first_error or error
+                continue
+        for one in caught:
+            heard.setdefault(str(one.message).removeprefix(f"{table.source}: "), []).append(epoch)
+        yield epoch, result
+    # Warnings that many epochs share are printed once.
+    for text, epochs in heard.items():
+        warn_user(f"epoch{'s' * (len(epochs) > 1)} {short_list(epochs)}: {text}")
+    if first_error is not None and len(failed) > len(found.paths) - 2:
+        raise first_error
+
+
+def _say_files(found: EpochFiles) -> None:
+    """Print what the names of the files tell: those left out, missing epochs, and equal files."""
+    if found.left_out:
+        names = short_list([path.name for path in found.left_out], 5)
+        say(f"note: left out, without an epoch in the name: {names}", name="boxscore")
+    missing = found.missing()
+    if missing:
+        say(f"note: no results of epochs {short_list(missing)}", name="boxscore")
+    for paths in found.same():
+        say(f"note: the same bytes: {short_list([str(path) for path in paths], 5)}", name="boxscore")
+
+
+def _say_failed(failed: Mapping[int, str], found: EpochFiles) -> None:
+    if failed:
+        texts = [f"{epoch} ({reason})" for epoch, reason in failed.items()]
+        of = f"{len(failed)} of {len(found.paths)} epochs are left out, because they cannot be read"
+        warn_user(FindingWarning(f"{of}: {short_list(texts, 3)}", code="epochs-failed"))
+
+
+def _warn_of_unfinished(curve: EpochCurve, found: EpochFiles) -> None:
+    """Warn of epochs with detections in far fewer images than the others have: they may be unfinished."""
+    images = curve.seen[:, 0]
+    usual = float(np.median(images))
+    few = np.flatnonzero(2 * images < usual)
+    # Early epochs may find nothing yet; only those after a usual one are suspicious.
+    usual_from = int(np.argmax(2 * images >= usual))
+    for at in few[few > usual_from].tolist():
+        path, count = found.paths[curve.epochs[at]], counted(int(images[at]), "image")
+        text = (
+            f"{path}: has detections in {count}, others in about {usual:.0f}. It may be unfinished: objects "
+            "of images without detections count as missed."
+        )
+        warn_user(FindingWarning(text, code="epochs-unfinished"))
+
+
+def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespace) -> list[str]:
+    """Say which epoch to take, whether it is better than the last, and the next step."""
+    epochs, values, metric = curve.epochs, curve.values, curve.metric
+    best, last, count = curve.best, len(curve.epochs) - 1, len(curve.epochs)
+    share = f"{100 * curve.confidence:g}%"
+    score = f"{metric} {values[best]:.4f}"
+    if np.isfinite(curve.low[best]):
+        score += f", {share} interval {curve.low[best]:.3f} to {curve.high[best]:.3f}"
+    truth = shlex.quote(str(arguments.ground_truth))
+    paths = [shlex.quote(str(found.paths[epoch])) for epoch in epochs]
+    unit = "group" if curve.grouped else "image"
+    level = level_of(curve.confidence)
+    if np.isnan(curve.p_values).all():
+        few = f"too few {unit}s with objects ({curve.images}) to say which epochs are worse"
+        return [f"Epoch {epochs[best]} has the best {metric}, {values[best]:.4f}: {few}."]
+    p = f"p = {p_text(float(curve.p_values[last]), level)}"
+    apart = curve.behind[last]
+    if not curve.behind.any():
+        title = f"All {count} epochs have the same {metric}: {score}."
+        step = "Look at whether these are the results of one epoch."
+    elif best == last:
+        title = f"The last epoch, {epochs[last]}, is the best: {score}."
+        step = "More epochs may raise it."
+    elif curve.may_be_best[last]:
+        title = (
+            f"Epoch {epochs[best]} is the best: {score}. The last, {epochs[last]}, may be as good: "
+            f"{values[last]:.4f} ({p})."
+        )
+        step = (
+            f"How many {unit}s would tell: boxscore compare {truth} {paths[last]} {paths[best]} --metrics "
+            f"{metric} --plan"
+        )
+    else:
+        title = (
+            f"Take epoch {epochs[best]}: {score}. It is better than the last, {epochs[last]}, by "
+            f"{apart:.4f} ({p})."
+        )
+        step = f"Where it is better: boxscore compare {truth} {paths[last]} {paths[best]} --per-class"
+    kept = [epoch for epoch, may in zip(epochs, curve.may_be_best.tolist(), strict=True) if may]
+    others = f"{len(kept)} of {count} epochs may be the best: {short_list(kept, 12)}."
+    if len(kept) == 1:
+        others = f"No other of the {count} epochs may be the best."
+    amount = f"about {curve.excess:.4f}" if curve.excess >= 0.0001 else "less than 0.0001"
+    changes = "lowers" if curve.lower_is_better else "raises"
+    choice = (
+        f"The best of {count} looks better than it is: choosing it on these images {changes} {metric} by "
+        f"{amount}. State {metric} of other images."
+    )
+    how = (
+        f"p_value: of the epoch being as good as every other one; may_be_best: above "
+        f"{1 - curve.confidence:.4g}. In {share} of samples the truly best epoch is among them."
+    )
+    return [title, others, choice, step, how]
+
+
+def _printed(curve: EpochCurve) -> Columns:
+    """Return the table of a terminal, with a bar from the worst to the best score."""
+    low, high = float(curve.values.min()), float(curve.values.max())
+    lengths = (curve.values - low) / ((high - low) or 1.0) * (LONGEST_BAR - 1) + 1
+    columns = table_columns(curve.to_frame())
+    columns["may_be_best"] = ["yes" if may else "" for may in curve.may_be_best.tolist()]
+    columns["bar"] = ["#" * round(length) for length in lengths.tolist()]
+    # If there are many, show evenly spaced ones, the best and the last.
+    count = len(curve.epochs)
+    step = -(-count // MOST_ROWS)
+    shown = sorted({*range(0, count, step), curve.best, count - 1})
+    return {name: [values[at] for at in shown] for name, values in columns.items()}
