@@ -221,3 +221,10 @@ def test_a_protocol_without_metrics_has_no_intervals():
         bootstrap_intervals(result)
     with pytest.raises(boxscore.InputError, match=message):
         compare_detectors({"one": result, "other": result})
+
+
+def test_nothing_has_no_interval() -> None:
+    truth = boxscore.GroundTruth.from_arrays([], [], np.empty((0, 4)), images=[1, 2])
+    found = boxscore.Detections.from_arrays([], [], np.empty((0, 4)), [], images=[1, 2])
+    frame = bootstrap_intervals(boxscore.evaluate(truth, found)).total_frame()
+    assert frame[["value", "low", "high"]].isna().all(axis=None)

@@ -483,4 +483,4 @@ def _pairs(halves: NDArray[np.int32]) -> Pairs:
 
 def _by_set(pairs: Pairs) -> NDArray[np.int32]:
     """Return the numbers of each set, from [P, n] to [2 P, n]."""
-    return _halves(pairs).transpose(0, 2, 1).reshape(-1, pairs.shape[1])
+    return _halves(pairs).transpose(0, 2, 1).reshape(2 * len(pairs), pairs.shape[1])
