@@ -185,7 +185,7 @@ def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespa
     share = f"{100 * curve.confidence:g}%"
     score = f"{metric} {values[best]:.4f}"
     if np.isfinite(curve.low[best]):
-        score += f", {share} interval {curve.low[best]:.3f} to {curve.high[best]:.3f}"
+        score += f" ({share} interval on very many images: {curve.low[best]:.3f} to {curve.high[best]:.3f})"
     truth = shlex.quote(str(arguments.ground_truth))
     paths = [shlex.quote(str(found.paths[epoch])) for epoch in epochs]
     unit = "group" if curve.grouped else "image"
