@@ -181,6 +181,19 @@ def test_many_spans_are_combined_in_batches(seed: int, monkeypatch: pytest.Monke
     assert one.masks.codes() == other.masks.codes()
 
 
+def test_masks_that_reach_the_edges_of_their_images() -> None:
+    """Runs of one image do not go on in the next one."""
+    full, end, start = np.zeros((3, HEIGHT, WIDTH), dtype=bool)
+    full[:] = end[:, 20:] = start[:, :20] = True
+    masks = [full, end, start, full, full, start]
+    boxes = [[0, 0, WIDTH, HEIGHT]] * 6
+    found = Detections.from_arrays([1, 1, 2, 2, 3, 3], [1] * 6, boxes, [0.9] * 6, masks=masks)
+    for method, expected in (("nmm", [full, full, full]), ("wbf", [end, start, start])):
+        got = fuse([found], method=method, similarity="mask", iou_threshold=0.1)
+        order = np.argsort(got.image)
+        assert [got.masks.arrays()[row].tolist() for row in order] == [mask.tolist() for mask in expected]
+
+
 # ---------------------------------------------------------------- oriented boxes
 
 
@@ -295,6 +308,22 @@ def test_angles_on_both_sides_of_their_range() -> None:
     assert np.rad2deg(got.rotated[0, 4]) == pytest.approx(90)
     assert rotated_box_iou(got.rotated, boxes).min() > 0.7
     assert rotated_box_iou([boxes.mean(axis=0)], boxes).max() < 0.2
+
+
+def fused_by_hand(boxes: list[list[float]], scores: list[float], threshold: float) -> list[list[float]]:
+    found = Detections.from_arrays([1] * len(boxes), [1] * len(boxes), None, scores, rotated=boxes)
+    rotated: list[list[float]] = fuse([found], similarity="rotated", iou_threshold=threshold).rotated.tolist()
+    return rotated
+
+
+def test_edges_of_the_rule() -> None:
+    """An IoU of the threshold does not join; equal ones join the first; scores of 0 weigh nothing."""
+    whole, half = [10.0, 10.0, 4.0, 4.0, 0.0], [10.0, 9.0, 4.0, 2.0, 0.0]
+    assert fused_by_hand([whole, half], [0.9, 0.8], 0.5) == [whole, half]
+    assert len(fused_by_hand([whole, half], [0.9, 0.8], 0.49)) == 1
+    left, right, middle = ([at, 10.0, 4.0, 4.0, 0.0] for at in (8.0, 12.0, 10.0))
+    assert fused_by_hand([left, right, middle], [0.5, 0.5, 0.5], 0.2) == [[9.0, *left[1:]], right]
+    assert fused_by_hand([whole, [11.0, *whole[1:]], [10.5, *whole[1:]]], [0.0, 0.0, 0.0], 0.2) == [whole]
 
 
 @pytest.mark.parametrize("similarity", ["rotated", "quadrilateral"])
