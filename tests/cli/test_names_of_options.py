@@ -35,7 +35,8 @@ PYTHON_ONLY = (
 ARGUMENTS = {option.name.replace("-", "_") for name in COMMANDS for option in load_command(name).options}
 ARGUMENTS -= {"title", "name", "area", "class"}  # which mean other things too
 
-NAMED = re.compile(rf"\b(?<!-)({'|'.join(sorted(ARGUMENTS))})=(?![=A-Za-z0-9/{{]*[,}}])")
+NAMED = re.compile(rf"\b(?<!-)({'|'.join(sorted(ARGUMENTS))})=(?!(?:flag|none)\b)(?![=A-Za-z0-9/{{]*[,}}])")
+"""Which leaves out roles of columns, as in ``--gt-columns crowd=flag``."""
 
 
 def messages(file: str) -> list[str]:
