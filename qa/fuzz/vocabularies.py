@@ -48,6 +48,7 @@ from boxscore._utils.text import (  # noqa: E402
 from boxscore.cli import main  # noqa: E402
 from boxscore.data.vocabulary import Categories, Images  # noqa: E402
 from boxscore.formats import writable_formats  # noqa: E402
+from boxscore.formats.registry import format_named  # noqa: E402
 from boxscore.reports.text import flat_metrics  # noqa: E402
 
 Id = int | str
@@ -800,7 +801,11 @@ def _flat(case: Case) -> None:
 
 CHECKS: dict[str, Check] = {
     **{f"{name} as {form}": _printed(name, form) for name in COMMANDS for form in FORM_NAMES},
-    **{f"through {name}": _through(name) for name in writable_formats()},
+    **{
+        f"through {name}": _through(name)
+        for name in writable_formats()
+        if len(format_named(name).holds) == 2  # both sides
+    },
     "--classes": _chosen_by_label,
     "bounds of check": _bound,
     "nms and fuse": _nms,

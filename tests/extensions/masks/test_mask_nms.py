@@ -213,8 +213,7 @@ def test_in_the_shell(tmp_path: Path, run: Run) -> None:
     assert 0 < len(expected) < 40
     assert run.error(*given, "--iou-type", "segm", "--method", "nmm") == (
         "boxscore: error: --method must be one that compares masks. Got 'nmm'; known: hard, soft-linear, "
-        "soft-gaussian, matrix-linear, matrix-gaussian, fast, cluster; boxscore fuse merges masks (in Python "
-        "fuse).\n"
+        "soft-gaussian, matrix-linear, matrix-gaussian, fast, cluster; boxscore fuse merges masks.\n"
     )
     run(*given)
     raw.write_text(json.dumps([{**rows[0], "bbox": [0, 0, 5, 5]}, {**rows[1], "bbox": [0, 0, 5, 5]}]))
