@@ -453,7 +453,8 @@ DIAGNOSTICS = {
         unset={"score_threshold": _best_score},
         in_title={"at_score": lambda arguments: _score_phrase(arguments).replace(" and", " at", 1)},
         first_out=lambda _: ["left_out"],
-        note="(all): any object at all; AUC: area under the ROC curve of the highest score per image",
+        note="(all): any object at all; AUC: area under the ROC curve of the highest score per image; "
+        "--score-threshold sets the score",
         examples=("", "--score-threshold 0.25", "--counts --output csv"),
     ),
     "slices": Diagnostic(

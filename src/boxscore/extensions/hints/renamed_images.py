@@ -91,7 +91,7 @@ def rows_of_renamed(
 
 def _by_other_names(names: Sequence[str], images: Images) -> tuple[str, dict[str, int]] | None:
     """Return an image column that has all names, and the row of each; None without such a column."""
-    for column in OTHER_NAMES.keys() & images.columns.keys():
+    for column in (name for name in OTHER_NAMES if name in images.columns):
         row_of: dict[str, int] = {}
         for row, value in enumerate(map(str, images.columns[column].tolist())):
             row_of[value] = -1 if value in row_of else row
