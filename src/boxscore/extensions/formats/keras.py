@@ -34,7 +34,7 @@ _OPENED = 100
 
 
 class KerasFormat(RowFormat):
-    """Lists of images with boxes."""
+    """keras-yolo3's lists of images with boxes."""
 
     name = "keras"
     boxes = "xyxy"

@@ -81,7 +81,7 @@ class _Found(NamedTuple):
 
 
 class PickledFormat(Format):
-    """Pickled results."""
+    """MMDetection's and detectron2's pickled results."""
 
     name = "pickled"
     boxes = "xyxy"

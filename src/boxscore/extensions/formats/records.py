@@ -29,7 +29,7 @@ _SUPERVISION = {"x_min", "y_min", "x_max", "y_max", "class_id", "confidence", "t
 
 
 class RecordsFormat(TableFormat):
-    """Lists of records."""
+    """JSON lists with one record per image or per box."""
 
     name = "records"
 

@@ -69,7 +69,7 @@ class _Task(msgspec.Struct, gc=False):
 
 
 class ScaleFormat(RowFormat):
-    """Scale AI's tasks, and JSON of Scale Nucleus."""
+    """Scale AI's tasks, and Nucleus JSON."""
 
     name = "scale"
     boxes = "xywh"
