@@ -48,7 +48,7 @@ def write(path: Path, rows: list[dict[str, Any]], form: str) -> None:
 
 
 def save(results: Any, tmp_path: Path) -> None:
-    save_results(results, np.arange(1, 5), tmp_path / "out")
+    save_results(results, np.arange(1, 5), tmp_path / "out.json")
 
 
 @pytest.mark.filterwarnings("ignore:.*rotated boxes")
@@ -59,9 +59,9 @@ def test_a_file_replaced_between_two_readings(form: str, tmp_path: Path) -> None
     results = load_results(path)
     assert [snapshot.is_old for snapshot in results.snapshots] == [False]
     save(results, tmp_path)  # just written, and the same: every row is compared
-    kept = json.loads((tmp_path / "out").read_text())
+    kept = json.loads((tmp_path / "out.json").read_text())
     assert len(kept if isinstance(kept, list) else kept["annotations"]) == 4
-    (tmp_path / "out").unlink()
+    (tmp_path / "out.json").unlink()
     write(tmp_path / "new", records(0.01), form)
     (tmp_path / "new").replace(path)
     with pytest.raises(FileFormatError, match=STAY):
@@ -153,7 +153,7 @@ def test_nms_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -
         return suppress(*arguments, **options)
 
     monkeypatch.setattr(nms, "suppress", late)
-    call = ["nms", "--dt", str(path), "--output", str(tmp_path / "out"), "--iou-threshold", "0.5"]
+    call = ["nms", "--dt", str(path), "--output", str(tmp_path / "out.json"), "--iou-threshold", "0.5"]
     output, errors = run(*call, status=2)
     assert output == ""
     assert errors.startswith(f"boxscore: error: {path} must not change while it is read. Got another ")

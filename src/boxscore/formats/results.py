@@ -125,5 +125,5 @@ def save_table(table: Detections, path: str | Path, *, like: Results) -> None:
 
 def _elsewhere(form: Format, path: Path, output: Path) -> Any:
     """Return what writes the output in another format than the input at a path, or None."""
-    alike = "detections" in form.holds and output.suffix.lower() in ("", path.suffix.lower())
-    return None if alike else loaded(ELSEWHERE)(form, output)
+    alike = "detections" in form.holds and output.suffix.lower() == path.suffix.lower()
+    return None if alike else loaded(ELSEWHERE)(form, path, output)

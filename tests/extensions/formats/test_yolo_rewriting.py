@@ -20,6 +20,7 @@ LINES = {
     "c": b"",
 }
 NAMES = [f"class {number}" for number in range(6)]
+FOUND = {"image_id": 7, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}
 
 
 @pytest.fixture
@@ -149,6 +150,33 @@ def test_another_extension_names_images_and_classes(
     assert f"{output}: written as coco, with the names of images and classes" in note
     run("nms", "--dt", path, "--output", tmp_path / "kept", "--iou-threshold", 0.5)
     assert rows(output, truth) == rows(tmp_path / "kept", truth, format="yolo", classes=NAMES)
+    assert (
+        f"which only boxscore reads; for the ids of a data set, boxscore convert --gt GT --dt {output}"
+        in note
+    )
+
+
+@pytest.mark.parametrize("name", ["kept.txt", "kept", "kept.json.gz"])
+def test_results_in_one_file_are_not_written_under_the_name_of_another_format(
+    name: str, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "raw.json").write_text(json.dumps([FOUND]))
+    for command in ("nms", "fuse"):
+        error = run.error(command, tmp_path / "raw.json", "--output", tmp_path / name, "--iou-threshold", 0.5)
+        assert "end in .json for coco" in error
+        assert "--output kept.json" in error
+        assert ("--to yolo --output kept makes files" in error) == (name == "kept")
+        assert not (tmp_path / name).exists()
+    run("nms", tmp_path / "raw.json", "--output", "/dev/null", "--iou-threshold", 0.5)
+
+
+def test_ids_without_names_are_said_not_to_be_names(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "raw.json").write_text(json.dumps([FOUND]))
+    (tmp_path / "names.txt").write_text("none\ncat\n")
+    call = ("nms", tmp_path / "raw.json", "--output", tmp_path / "kept.csv", "--iou-threshold", 0.5)
+    assert "COCO results have no names" in run(*call).err
+    assert "no names" not in run(*call, "--dt-classes", tmp_path / "names.txt").err
+    assert ",cat," in (tmp_path / "kept.csv").read_text()
 
 
 def test_an_output_folder_with_other_labels_is_refused(tmp_path: Path, run: Run) -> None:

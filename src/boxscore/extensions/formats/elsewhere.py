@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from boxscore._utils.files import is_file, is_there
 from boxscore._utils.text import short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
@@ -28,8 +29,8 @@ _NUMBERED = ("mot", "pickled")
 class Elsewhere:
     """An output in another format than the input."""
 
-    def __init__(self, form: Format, output: Path) -> None:
-        self._form, self._output = form, output
+    def __init__(self, form: Format, path: Path, output: Path) -> None:
+        self._form, self._path, self._output = form, path, output
 
     def save(self, table: Detections) -> None:
         """Write a table, after a warning of columns that the format cannot store, and before a note."""
@@ -38,18 +39,36 @@ class Elsewhere:
         if self._form.name in _NUMBERED:
             table = table.replaced(categories=dataclasses.replace(table.categories, are_positions=True))
         target.save(table if has_ids else with_names(table), self._output)
-        names = "" if has_ids else ", with the names of images and classes"
-        text = f"{self._output}: written as {target.format.name}{names}."
+        text = f"{self._output}: written as {target.format.name}{self._meaning(table, target.format)}."
         warn_user(BoxscoreWarning(text, severity="note"))
 
+    def _meaning(self, table: Detections, target: Format) -> str:
+        """Return what the note says of the ids that are written, and how to get others."""
+        if "ids" in self._form.holds.get("ground truth", ()):
+            nameless = table.categories.names.tolist() == [*map(str, table.categories.ids.tolist())]
+            if self._form.name != "coco" or not nameless or not len(table):
+                return ""
+            return (
+                ", with ids in place of class names, because COCO results have no names; for names, pass "
+                "--dt-classes FILE (a line per id, from 0), or read the output of boxscore convert --gt GT "
+                f"--dt {self._path} --output named{self._output.suffix}"
+            )
+        text = ", with the names of images and classes"
+        if target.name != "coco":
+            return text
+        return (
+            f"{text} as ids, which only boxscore reads; for the ids of a data set, "
+            f"boxscore convert --gt GT --dt {self._output} --output with_ids.json"
+        )
 
-def elsewhere(form: Format, output: Path) -> Elsewhere | None:
+
+def elsewhere(form: Format, path: Path, output: Path) -> Elsewhere | None:
     """Return what writes an output of detections, or None if the format of the input fits its extension.
 
     Raises
     ------
     InputError
-        When boxscore does not write the format of the input, and the extension is not that of another.
+        When the extension is neither that of the input nor of a format that boxscore writes.
     """
     by_ending = {
         ending: name
@@ -59,15 +78,27 @@ def elsewhere(form: Format, output: Path) -> Elsewhere | None:
     }
     name = by_ending.get(output.suffix.lower())
     if name is not None:
-        return None if name == form.name else Elsewhere(form, output)
-    if "detections" in form.holds:
-        return None
-    raise InputError(
-        "--output",
-        f"end in {', '.join(by_ending)}, because boxscore does not write {form.name} files",
-        got=repr(output.name),
-        cause=f"e.g. --output {output.name or 'detections'}.json",
-    )
+        return None if name == form.name else Elsewhere(form, path, output)
+    stem, ending = output.name.partition(".")[0] or "detections", ".json"
+    if "detections" not in form.holds:
+        rule = f"end in {', '.join(by_ending)}, because boxscore does not write {form.name} files"
+    elif form.endings and is_file(path) and not _is_stream(output):
+        ending = path.suffix.lower() if path.suffix.lower() in by_ending else form.endings[0]
+        others = ", ".join(each for each in by_ending if each != ending)
+        rule = f"end in {ending} for {form.name}, or in that of another format ({others})"
+    else:
+        return None  # a folder of files, or a stream
+    cause = f"e.g. --output {stem}{ending}"
+    if "detections" in form.holds and not output.suffix:
+        cause += (
+            f", of which boxscore convert --gt GT --dt {stem}{ending} --to yolo --output {stem} makes files"
+        )
+    raise InputError("--output", rule, got=repr(output.name), cause=cause)
+
+
+def _is_stream(output: Path) -> bool:
+    """Whether an output is a pipe or a device, whose name says nothing of the format."""
+    return output.is_relative_to("/dev") or (is_there(output) and not (is_file(output) or output.is_dir()))
 
 
 def with_names(table: Detections) -> Detections:
@@ -78,10 +109,10 @@ def with_names(table: Detections) -> Detections:
     InputError
         When classes are numbers from 0 without names, which another format would take for ids.
     """
-    return _renamed_images(with_class_names(table))
+    return _renamed_images(with_names_as_class_ids(table))
 
 
-def with_class_names(table: Detections) -> Detections:
+def with_names_as_class_ids(table: Detections) -> Detections:
     """Return a table whose class ids are their names; ids without names, or with the same, stay."""
     classes = table.categories
     names, ids = classes.names.tolist(), classes.ids.tolist()

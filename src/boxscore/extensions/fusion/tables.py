@@ -212,9 +212,9 @@ def _with_common_classes(tables: Sequence[Detections]) -> Sequence[Detections]:
     same = all(classes.names.tolist() == lists[0].names.tolist() for classes in lists)
     if same or not any(map(_counts_names, lists)):
         return tables
-    from boxscore.extensions.formats.elsewhere import with_class_names
+    from boxscore.extensions.formats.elsewhere import with_names_as_class_ids
 
-    return [*map(with_class_names, tables)]
+    return [*map(with_names_as_class_ids, tables)]
 
 
 def _counts_names(classes: Categories) -> bool:
