@@ -105,6 +105,7 @@ FLAG_READERS = {
     "extensions/data_tools/anchors.py": "anchors are fitted to single objects",
     "extensions/data_tools/operations.py": "a user chooses objects by the flag",
     "extensions/federated/open_images.py": "files are written from them",
+    "extensions/formats/huggingface.py": "files are written from them",
     "extensions/hints/numbering.py": "objects are counted that a detection can lie on",
     "extensions/oriented/dota.py": "files are written from them",
     "extensions/validation": "says what is odd about them",

@@ -65,6 +65,9 @@ from boxscore.formats.parquet import arrow
 from boxscore.formats.reading import read_ground_truth, read_listed, read_options
 from boxscore.formats.results import load_results
 
+_TASKS = "labelstudio"
+"""The format whose writer takes names and addresses."""
+
 OPTIONS = (
     GROUND_TRUTH.but(help=f"{GROUND_TRUTH.help}; several are merged", many=True, required=False),
     DETECTIONS.but(
@@ -88,6 +91,24 @@ OPTIONS = (
         "write detections as the archive that an evaluation server asks for",
         choices=lambda: tuple(SERVERS),
         metavar="NAME",
+    ),
+    Option(
+        "image-prefix",
+        "address of the images before their names, e.g. /data/local-files/?d=images/",
+        metavar="TEXT",
+        group="Label Studio",
+    ),
+    Option(
+        "from-name",
+        "name of the labels in the labeling configuration (default: label)",
+        metavar="NAME",
+        group="Label Studio",
+    ),
+    Option(
+        "to-name",
+        "name of the image in the labeling configuration (default: image)",
+        metavar="NAME",
+        group="Label Studio",
     ),
     Option("lossy", "drop data that the format cannot store", kind=bool, default=False),
     Option(
@@ -165,10 +186,21 @@ OPTIONS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, save; return the exit status."""
+    of_tasks = {
+        name: text
+        for name in ("image_prefix", "from_name", "to_name")
+        if (text := getattr(arguments, name)) is not None
+    }
+    if of_tasks and (arguments.server is not None or arguments.to != _TASKS):
+        name = f"--{next(iter(of_tasks)).replace('_', '-')}"
+        got = arguments.server or arguments.to
+        raise InputError(name, f"be used with --to {_TASKS}", got=got)
     if arguments.server is not None:
         return _for_server(arguments)
     # Check the target, the partitions and the files to write before anything is read.
     target = Target(arguments.output, arguments.to, lossy=arguments.lossy, strict=arguments.strict)
+    if of_tasks:
+        target.format = type(target.format)(**of_tasks)
     if target.format.name == FORMAT_OF_PARTITIONS.name:
         arrow()
     if arguments.partitions is not None:
@@ -299,6 +331,9 @@ def _read_and_merge(arguments: argparse.Namespace) -> GroundTruth | Detections:
             tables[number], table_of_results = read_listed(path, tables[number], options)
         else:
             table_of_results = load_results(path, options, oriented=True).table
+            if sizes is not None:
+                known = with_known_sizes(table_of_results.images, sizes)
+                table_of_results = table_of_results.replaced(images=known)
         detections.append(table_of_results)
     return merge_tables(detections)
 

@@ -33,6 +33,8 @@ from boxscore.formats.registry import capability, open_at
 
 CLOSE = 1e-6
 """Tolerance, in pixels or as a fraction of the image, for reading back a corrected box."""
+_MORE_THAN_A_TABLE = ("labelstudio",)
+"""Formats whose tasks hold ids, answers and authors, which a table written again would lose."""
 
 
 class Correction(NamedTuple):
@@ -117,7 +119,8 @@ def write_corrected(
     format_, is_direct = opened.format, opened.is_direct
     correct = capability(format_, "correct") if is_direct else None
     files = None if correct is None else correct(path, corrections, options["image_set"])
-    if files is None and not (is_direct and "ground truth" in format_.holds):
+    is_whole = "ground truth" in format_.holds and format_.name not in _MORE_THAN_A_TABLE
+    if files is None and not (is_direct and is_whole):
         rule = "be COCO, YOLO, VOC, CVAT or another format that is written"
         cause = "boxscore convert --to coco first, and fix that"
         raise InputError(

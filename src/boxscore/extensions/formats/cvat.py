@@ -1,4 +1,4 @@
-"""Read CVAT XML 1.1 files: images with their shapes, or the tracks of a video.
+"""Read CVAT XML 1.1 files: images with their shapes, or the tracks of a video; write "CVAT for images".
 
 Conventions
 -----------
@@ -17,17 +17,22 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-from xml.etree.ElementTree import Element
+from typing import Any, ClassVar
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
 from boxscore._utils import checks
+from boxscore._utils.files import write_atomically
+from boxscore.data.tables import BoxTable
+from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.formats._gathered import Gathered, rotated_corners
+from boxscore.extensions.formats._writing import names_of_images, plain_side, rows_of_images, sizes_of_images
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import refuse_shared_names
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._voc_xml import XmlFile, read_xml
@@ -46,6 +51,9 @@ class CvatFormat(RowFormat):
     folder_endings = (".xml",)
     boxes = "xyxy"
     takes = frozenset({"image_set"})
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset({"sizes", "file names", "classes"})
+    }
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect the root element of a file, or of ``annotations.xml`` in a folder."""
@@ -73,6 +81,41 @@ class CvatFormat(RowFormat):
         labels = itertools.chain.from_iterable(file.root.findall(f"{at}/labels/label/name") for at in _META)
         names = [name.text.strip() for name in labels if name.text and name.text.strip()]
         return gathered.rows(of_results=of_results, classes=list(dict.fromkeys(names)) or None)
+
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return the names of classes, which are their ids."""
+        names: list[Id] = table.categories.names.tolist()
+        return names
+
+    def check_written(self, table: BoxTable) -> None:
+        """Reject images without a name or size, and classes of one name."""
+        refuse_shared_names(table)
+        names = names_of_images(table, "CVAT")
+        sizes_of_images(table, "CVAT", names)
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write "CVAT for images 1.1"."""
+        self.check_written(table)
+        if path.suffix != ".xml":
+            raise InputError("the output of CVAT's XML", "end in .xml", got=repr(path.name))
+        # Declare the labels, also those without objects.
+        root = Element("annotations")
+        SubElement(root, "version").text = "1.1"
+        labels = SubElement(SubElement(SubElement(root, "meta"), "task"), "labels")
+        for label in table.categories.names.tolist():
+            SubElement(SubElement(labels, "label"), "name").text = label
+        # Add each image with its boxes.
+        names, rows = names_of_images(table, "CVAT"), rows_of_images(table)
+        boxes, classes = table.boxes.tolist(), table.categories.names[table.category].tolist()
+        for number, (name, size) in enumerate(zip(names, sizes_of_images(table, "CVAT", names), strict=True)):
+            sides = {"width": f"{size[0]}", "height": f"{size[1]}"}
+            image = SubElement(root, "image", {"id": f"{number}", "name": name, **sides})
+            for row in rows[number]:
+                corners = zip(("xtl", "ytl", "xbr", "ybr"), boxes[row], strict=True)
+                places = {key: f"{plain_side(value)!r}" for key, value in corners}
+                SubElement(image, "box", {"label": classes[row], "occluded": "0", **places, "z_order": "0"})
+        indent(root, " ")
+        write_atomically(path, tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
 
 
 FORMAT = CvatFormat()

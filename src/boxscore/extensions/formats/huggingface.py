@@ -32,6 +32,7 @@ from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.formats._gathered import LARGEST, chosen_split
 from boxscore.extensions.formats._record_tables import RecordTable, decoded_lines
+from boxscore.extensions.formats._writing import plain_side, rows_of_images
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._label_files import refuse_shared_names
 from boxscore.formats._sniffer import Sniffer
@@ -126,23 +127,16 @@ def _records_of(table: GroundTruth) -> Iterator[dict[str, Any]]:
         columns["area"] = table.area.tolist()
     if table.crowd.any():
         columns["iscrowd"] = table.crowd.astype(int).tolist()
-    rows: list[list[int]] = [[] for _ in range(len(table.images))]
-    for row, image in enumerate(table.image.tolist()):
-        rows[image].append(row)
-    images = table.images
+    rows, images = rows_of_images(table), table.images
     for image, (name, size) in enumerate(zip(images.file_names.tolist(), images.sizes.tolist(), strict=True)):
         if name is None:
             rule, got = "have a file name in Hugging Face metadata", f"none for {images.ids[image]!r}"
             raise InputError("an image", rule, got=got, place=table.source)
         record: dict[str, Any] = {"file_name": name}
         if size[0] == size[0]:
-            record |= {"width": _side(size[0]), "height": _side(size[1])}
+            record |= {"width": plain_side(size[0]), "height": plain_side(size[1])}
         objects = {key: [values[row] for row in rows[image]] for key, values in columns.items()}
         yield record | {"objects": objects}
-
-
-def _side(side: float) -> float:
-    return int(side) if side.is_integer() else side
 
 
 def _is_file_name(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""Read Label Studio's exports: JSON, with annotations and predictions, and JSON_MIN.
+"""Read Label Studio's exports: JSON, with annotations and predictions, and JSON_MIN; write tasks to import.
 
 Conventions
 -----------
@@ -17,14 +17,21 @@ https://labelstud.io/guide/export, https://labelstud.io/guide/predictions
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import quote
 
 import msgspec
+import numpy as np
 
+from boxscore._utils.array_types import FloatArray
+from boxscore._utils.files import write_atomically
 from boxscore._utils.text import counted, verb
 from boxscore._utils.user_warnings import warn_user
-from boxscore.errors import FileFormatError
+from boxscore.data.tables import BoxTable, Detections
+from boxscore.data.vocabulary import Id
+from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.formats._gathered import (
     Gathered,
     Origin,
@@ -33,7 +40,9 @@ from boxscore.extensions.formats._gathered import (
     last_part,
     rotated_corners,
 )
+from boxscore.extensions.formats._writing import names_of_images, rows_of_images, sizes_of_images
 from boxscore.formats._format import ReadOptions
+from boxscore.formats._label_files import refuse_shared_names
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
 
@@ -59,6 +68,7 @@ class _Value(msgspec.Struct, gc=False):
 class _Result(msgspec.Struct, gc=False):
     value: _Value = msgspec.field(default_factory=_Value)
     type: str | None = ""
+    from_name: str | None = ""
     to_name: str | None = ""
     score: float | None = None
     original_width: float | None = None
@@ -80,10 +90,25 @@ class _Task(msgspec.Struct, gc=False):
 
 
 class LabelStudioFormat(RowFormat):
-    """Label Studio's JSON exports."""
+    """Label Studio's JSON exports, and the tasks to import.
+
+    Parameters
+    ----------
+    image_prefix : str, default ""
+        The address of images before their names, for writing.
+    from_name, to_name : str
+        The names of the labels and of the image in the labeling configuration, for writing.
+    """
 
     name = "labelstudio"
     boxes = "xyxy"
+    holds: ClassVar[Mapping[str, frozenset[str]]] = {
+        "ground truth": frozenset({"sizes", "file names"}),
+        "detections": frozenset(),
+    }
+
+    def __init__(self, image_prefix: str = "", from_name: str = "label", to_name: str = "image") -> None:
+        self._prefix, self._from_name, self._to_name = image_prefix, from_name, to_name
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect tasks by the keys of annotations."""
@@ -133,8 +158,92 @@ class LabelStudioFormat(RowFormat):
             warn_user(text)
         return gathered.rows(of_results=of_results)
 
+    def class_ids(self, table: BoxTable) -> list[Id]:
+        """Return the names of classes, which are their ids."""
+        names: list[Id] = table.categories.names.tolist()
+        return names
+
+    def check_written(self, table: BoxTable) -> None:
+        """Reject images without a name or size, and classes of one name."""
+        refuse_shared_names(table)
+        names_of_images(table, "Label Studio", by_last_part=True)
+        sizes_of_images(table, "Label Studio", rows_of_images(table))
+
+    def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
+        """Write a task per image, with its detections as a prediction, or its objects as an annotation."""
+        self.check_written(table)
+        if path.suffix != ".json":
+            raise InputError("the output of Label Studio's tasks", "end in .json", got=repr(path.name))
+        writer = self if like is None else self._as_in(like)
+        tasks = b",\n".join(map(msgspec.json.encode, writer._tasks(table)))
+        write_atomically(path, b"[" + tasks + b"]\n")
+
+    def _as_in(self, file: Path) -> LabelStudioFormat:
+        """Return a writer that uses the names and the addresses of another file."""
+        full = decoded(file, list[_Task], record="task", whole=("Label Studio's JSON", "a list of tasks"))
+        regions = (
+            result
+            for task in full
+            for given in task.predictions or []
+            if isinstance(given, _Annotation)
+            for result in given.result
+        )
+        first = next(regions, _Result())
+        text = next((value for value in full[0].data.values() if isinstance(value, str)), "") if full else ""
+        prefix = text[: len(text) - len(re.split(r"[/=]", text)[-1])]
+        return LabelStudioFormat(prefix, first.from_name or "label", first.to_name or "image")
+
+    def _tasks(self, table: BoxTable) -> Iterator[dict[str, Any]]:
+        rows = rows_of_images(table)
+        sizes = sizes_of_images(table, "Label Studio", rows)
+        percent = _percent(table.boxes, np.array(sizes, dtype=float).reshape(-1, 2)[table.image]).tolist()
+        labels = table.categories.names[table.category].tolist()
+        scores = table.scores.tolist() if isinstance(table, Detections) and table.scored else None
+        for name, size, of_image in zip(names_of_images(table, "Label Studio"), sizes, rows, strict=True):
+            results = []
+            for row in of_image:
+                x, y, width, height = percent[row]
+                value = {"rotation": 0, "x": x, "y": y, "width": width, "height": height}
+                result: dict[str, Any] = {
+                    "id": f"box-{row + 1}",
+                    "type": "rectanglelabels",
+                    "from_name": self._from_name,
+                    "to_name": self._to_name,
+                    "original_width": size[0],
+                    "original_height": size[1],
+                    "image_rotation": 0,
+                    "value": value | {"rectanglelabels": [labels[row]]},
+                }
+                results.append(result if scores is None else result | {"score": scores[row]})
+            task: dict[str, Any] = {"data": {"image": self._prefix + quote(name)}}
+            if isinstance(table, Detections):
+                best = {"score": max(scores[row] for row in of_image)} if scores and of_image else {}
+                yield task | {"predictions": [{"model_version": "boxscore", **best, "result": results}]}
+            else:
+                yield task | {"annotations": [{"result": results}]}
+
 
 FORMAT = LabelStudioFormat()
+
+
+def _percent(boxes: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return left, top, width and height in percent, from which the reader computes the same corners."""
+    starts, ends = boxes[:, :2], boxes[:, 2:]
+    first = _nearest(starts / sizes * 100, starts, lambda at: at * sizes / 100)
+    read = first * sizes / 100
+    second = _nearest((ends - read) / sizes * 100, ends, lambda side: read + side * sizes / 100)
+    return np.hstack([first, second])
+
+
+def _nearest(values: FloatArray, wanted: FloatArray, read: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return each value, or the neighbor that is read as the nearest to the wanted number."""
+    best, lower, upper = values, values, values
+    for _ in range(4):
+        lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
+        for other in (lower, upper):
+            is_nearer = abs(read(other) - wanted) < abs(read(best) - wanted)
+            best = np.where(is_nearer, other, best)
+    return best
 
 
 def _add_minimal(task: dict[str, msgspec.Raw], origin: Origin, gathered: Gathered) -> None:

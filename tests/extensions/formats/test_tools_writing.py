@@ -1,0 +1,129 @@
+"""`convert --to labelstudio` and `--to cvat` write files that read back as they were."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import boxscore
+from support.running import Run
+
+BOXES = [[32.0, 12.0, 96.0, 48.0], [10.125, 20.7, 33.3, 41.1], [0.1, 0.2, 99.9, 59.7]]
+
+
+def truth() -> boxscore.GroundTruth:
+    table = boxscore.GroundTruth.from_arrays(["a", "c d", "c d"], ["x", "y & z", "x"], BOXES)
+    names = ["a.jpg", "c d.png", "e.jpg"]
+    images = table.images.build(["a", "c d", "e"], file_names=names, sizes=[[128, 60]] * 3)
+    return table.replaced(images=images)
+
+
+def write_coco(folder: Path) -> tuple[Path, Path]:
+    boxscore.save_as(truth(), folder / "gt.json", lossy=True)
+    found: list[dict[str, Any]] = [
+        {"image_id": image, "category_id": label, "bbox": [x1, y1, x2 - x1, y2 - y1], "score": score}
+        for image, label, (x1, y1, x2, y2), score in zip(
+            "acc", [1, 2, 1], BOXES, [0.25, 0.5, 0.75], strict=True
+        )
+    ]
+    document = json.loads((folder / "gt.json").read_text())
+    ids = {image["file_name"][0]: image["id"] for image in document["images"]}
+    numbers = sorted(each["id"] for each in document["categories"])
+    for row in found:
+        row |= {"image_id": ids[row["image_id"]], "category_id": numbers[row["category_id"] - 1]}
+    (folder / "dt.json").write_text(json.dumps(found))
+    return folder / "gt.json", folder / "dt.json"
+
+
+@pytest.mark.parametrize(("form", "file"), [("labelstudio", "t.json"), ("cvat", "annotations.xml")])
+def test_ground_truth_reads_back_as_it_was(form: str, file: str, tmp_path: Path) -> None:
+    boxscore.save_as(truth(), tmp_path / file, format=form)
+    read = boxscore.load_ground_truth(tmp_path / file)
+    np.testing.assert_allclose(read.boxes, truth().boxes, rtol=1e-15)
+    if form == "cvat":
+        np.testing.assert_array_equal(read.boxes, truth().boxes)
+    assert read.categories.names[read.category].tolist() == ["x", "y & z", "x"]
+    assert read.images.file_names.tolist() == ["a.jpg", "c d.png", "e.jpg"]
+
+
+def test_predictions_are_those_of_the_format(tmp_path: Path, run: Run) -> None:
+    gt, dt = write_coco(tmp_path)
+    output = tmp_path / "tasks.json"
+    more = ["--image-prefix", "/data/local-files/?d=images/", "--from-name", "boxes", "--to-name", "photo"]
+    run("convert", "--gt", gt, "--dt", dt, "--to", "labelstudio", "--output", output, *more)
+    tasks = json.loads(output.read_text())
+    assert [task["data"]["image"] for task in tasks] == [
+        f"/data/local-files/?d=images/{name}" for name in ("a.jpg", "c%20d.png", "e.jpg")
+    ]
+    assert tasks[0]["predictions"] == [
+        {
+            "model_version": "boxscore",
+            "score": 0.25,
+            "result": [
+                {
+                    "id": "box-1",
+                    "type": "rectanglelabels",
+                    "from_name": "boxes",
+                    "to_name": "photo",
+                    "original_width": 128,
+                    "original_height": 60,
+                    "image_rotation": 0,
+                    "value": {
+                        "rotation": 0,
+                        "x": 25.0,
+                        "y": 20.0,
+                        "width": 50.0,
+                        "height": 60.0,
+                        "rectanglelabels": ["x"],
+                    },
+                    "score": 0.25,
+                }
+            ],
+        }
+    ]
+    assert tasks[1]["predictions"][0]["score"] == 0.75
+    assert tasks[2]["predictions"] == [{"model_version": "boxscore", "result": []}]
+    whole = [run.json("evaluate", gt, path)["metrics"] for path in (dt, output)]
+    assert whole[0] == whole[1]
+    # Another command that writes such a file keeps names and addresses.
+    run("nms", "--dt", output, "--iou-threshold", 0.5, "--output", tmp_path / "kept.json")
+    assert json.loads((tmp_path / "kept.json").read_text())[0] == tasks[0]
+
+
+def test_labels_of_cvat(tmp_path: Path) -> None:
+    boxscore.save_as(truth(), tmp_path / "annotations.xml", format="cvat")
+    root = ElementTree.parse(tmp_path / "annotations.xml").getroot()
+    assert [name.text for name in root.findall("meta/task/labels/label/name")] == ["x", "y & z"]
+    assert [image.attrib for image in root.findall("image")][1] == {
+        "id": "1",
+        "name": "c d.png",
+        "width": "128",
+        "height": "60",
+    }
+    assert root.find("image/box").attrib == {  # type: ignore[union-attr]
+        "label": "x",
+        "occluded": "0",
+        "z_order": "0",
+        "xtl": "32",
+        "ytl": "12",
+        "xbr": "96",
+        "ybr": "48",
+    }
+
+
+def test_what_is_missing_is_said(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "d.csv").write_text("image,class,x1,y1,x2,y2,score\na.jpg,x,1,2,3,4,0.5\n")
+    call = ["convert", "--dt", tmp_path / "d.csv", "--to", "labelstudio", "--output", tmp_path / "t.json"]
+    assert "have a known size in Label Studio" in run.error(*call)
+    run(*call, "--image-sizes", "200x100")
+    assert json.loads((tmp_path / "t.json").read_text())[0]["data"] == {"image": "a.jpg"}
+    assert "with --to labelstudio" in run.error(*call[:4], "coco", *call[5:], "--to-name", "x")
+    (tmp_path / "d.csv").write_text(
+        "image,class,x1,y1,x2,y2,score\na/b.jpg,x,1,2,3,4,0.5\nc/b.jpg,x,1,2,3,4,0.5\n"
+    )
+    assert "without their folders" in run.error(*call, "--image-sizes", "200x100")
