@@ -151,3 +151,51 @@ def test_ids_and_scores_are_checked(tmp_path: Path, run: Run) -> None:
     assert "image_info_test-dev2017.json" in run.error(*call)
     for more in (["--to", "coco"], ["--split", "a=.5", "b=.5"], ["--partitions", 2]):
         assert more[0] in run.error(*call, *more)
+
+
+def ids_said(run: Run, folder: Path, server: str, rows: list[tuple[int, int]], truth: Any = None) -> str:
+    """Return what is printed for detections with these ids of image and class, and files and names of a truth."""
+    found = [
+        {"image_id": image, "category_id": number, "bbox": [1, 2, 3, 4], "score": 0.5}
+        for image, number in rows
+    ]
+    (folder / "found.json").write_text(json.dumps(found))
+    call = ["convert", "--dt", folder / "found.json", "--server", server, "--output", folder / OUTPUT[server]]
+    if truth is not None:
+        images = [
+            {"id": number, "file_name": name, "width": 9, "height": 9} for number, name in truth[0].items()
+        ]
+        classes = [{"id": number, "name": name} for number, name in truth[1].items()]
+        content = {"images": images, "annotations": [], "categories": classes}
+        (folder / "truth.json").write_text(json.dumps(content))
+        call += ["--gt", folder / "truth.json"]
+    return run(*call).err
+
+
+def test_ids_that_cannot_be_those_of_the_server_give_a_warning(tmp_path: Path, run: Run) -> None:
+    rows = [(139, 1), (285, 90)]
+    files_of, names = {139: "000000000139.jpg", 285: "000000000285.jpg"}, {1: "person", 90: "toothbrush"}
+    for server, example in (("coco", "image_info_test-dev2017.json"), ("lvis", "lvis_v1_val.json")):
+        said = ids_said(run, tmp_path, server, rows)
+        assert f"are not checked without --gt; pass --gt {example}" in said
+        said = ids_said(run, tmp_path, server, [(1, 1), (2, 1), (3, 1)])
+        assert "images are numbered from 1 to 3" in said
+    assert "warning" not in ids_said(run, tmp_path, "coco", rows, (files_of, names))
+    other = {1: "cat", 90: "toothbrush"}
+    assert "class 1 is 'cat', not 'person'" in ids_said(run, tmp_path, "coco", rows, (files_of, other))
+    own = files_of | {139: "img_139.jpg"}
+    assert "image 139 is 'img_139.jpg'" in ids_said(run, tmp_path, "coco", rows, (own, names))
+    of_2014 = files_of | {139: "COCO_val2014_000000000139.jpg"}
+    assert "warning" not in ids_said(run, tmp_path, "coco", rows, (of_2014, names))
+    assert "2 classes, not 1203" in ids_said(run, tmp_path, "lvis", rows, (files_of, names))
+    all_of_lvis = {number: f"class {number}" for number in range(1, 1204)}
+    assert "warning" not in ids_said(run, tmp_path, "lvis", rows, (files_of, all_of_lvis))
+    assert "class 1204 is not one of 1 to 1203" in ids_said(run, tmp_path, "lvis", [(139, 1204)])
+
+
+def test_one_size_for_all_lists_no_images_of_visdrone(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "found").mkdir()
+    (tmp_path / "found" / "a.txt").write_text("1,2,3,4,.5,4,-1,-1\n")
+    call = ["convert", "--dt", tmp_path / "found", "--server", "visdrone", "--output", tmp_path / "v.zip"]
+    assert "--image-sizes FILE.csv" in run.error(*call, "--image-sizes", "640x480")
+    assert not (tmp_path / "v.zip").exists()

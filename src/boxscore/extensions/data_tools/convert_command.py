@@ -54,7 +54,12 @@ from boxscore.extensions.data_tools.operations import (
     sample_images,
     split_images,
 )
-from boxscore.extensions.data_tools.servers import SERVERS, check_output, save_for_server
+from boxscore.extensions.data_tools.servers import (
+    SERVERS,
+    check_listed,
+    check_output,
+    save_for_server,
+)
 from boxscore.extensions.federated.hierarchy import Hierarchy, expand_classes
 from boxscore.extensions.federated.image_label_files import read_hierarchy
 from boxscore.extensions.federated.open_images import save_image_labels
@@ -255,18 +260,25 @@ def _for_server(arguments: argparse.Namespace) -> int:
         raise InputError("--to", "be left out with --server, which sets the format", got=arguments.to)
     if not arguments.detections:
         raise InputError("--dt", "be given with --server, which takes detections", got="none")
-    has_folder = arguments.image_folder is not None or arguments.image_sizes is not None
-    check_output(arguments.server, output, lists_images=bool(arguments.ground_truth) or has_folder)
+    check_output(arguments.server, output)
+    truth = bool(arguments.ground_truth)
+    sizes = None if truth else image_sizes_of(arguments.image_sizes, arguments.image_folder)
+    listed = () if sizes is None else sizes.named
+    check_listed(arguments.server, lists_images=truth or bool(listed))
     mapping = None if arguments.remap_classes is None else pairs_in_file(arguments.remap_classes)
     table = _read_and_merge(arguments)
     if mapping is not None:
         table = remap_classes(table, mapping.resolved(table.categories, table.categories))
     table = _part(table, arguments)
     assert isinstance(table, Detections)
-    sizes = None if arguments.ground_truth else image_sizes_of(arguments.image_sizes, arguments.image_folder)
-    listed = () if sizes is None else sizes.named
     save_for_server(
-        table, output, arguments.server, lossy=arguments.lossy, strict=arguments.strict, listed=listed
+        table,
+        output,
+        arguments.server,
+        lossy=arguments.lossy,
+        strict=arguments.strict,
+        truth=truth,
+        listed=listed,
     )
     say(f"{counted(len(table), 'row')} written to {output}")
     return 0

@@ -50,6 +50,33 @@ DOTA = (
 """Classes of version 2.0; the first 15 are those of 1.0, the first 16 those of 1.5."""
 COCO = frozenset(range(1, 91)) - {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
 """Ids of the 80 classes."""
+_COCO_CLASSES = (
+    *("person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light"),
+    *("fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow"),
+    *(
+        "elephant",
+        "bear",
+        "zebra",
+        "giraffe",
+        "backpack",
+        "umbrella",
+        "handbag",
+        "tie",
+        "suitcase",
+        "frisbee",
+    ),
+    *("skis", "snowboard", "sports ball", "kite", "baseball bat", "baseball glove", "skateboard"),
+    *("surfboard", "tennis racket", "bottle", "wine glass", "cup", "fork", "knife", "spoon", "bowl"),
+    *("banana", "apple", "sandwich", "orange", "broccoli", "carrot", "hot dog", "pizza", "donut", "cake"),
+    *("chair", "couch", "potted plant", "bed", "dining table", "toilet", "tv", "laptop", "mouse", "remote"),
+    *("keyboard", "cell phone", "microwave", "oven", "toaster", "sink", "refrigerator", "book", "clock"),
+    *("vase", "scissors", "teddy bear", "hair drier", "toothbrush"),
+)
+_COCO_NAMES = dict(zip(sorted(COCO), _COCO_CLASSES, strict=True))
+_LVIS_CLASSES = 1203
+"""Classes of version 1, with ids from 1."""
+_WITH_IDS = {"coco": "image_info_test-dev2017.json", "lvis": "lvis_v1_val.json"}
+"""Servers that know images and classes by their ids, and a data set that has the ids."""
 MOST_IN_LVIS = 300
 """Detections per image that the LVIS API keeps."""
 _COCO_NAME = re.compile(
@@ -82,7 +109,7 @@ def _coco(table: Detections, output: Path) -> Files:
         rule = "have the name that the COCO server asks for"
         cause = "e.g. detections_test-dev2017_NAME_results.zip (also test2017, val2017), without _ in NAME"
         raise InputError("--output", rule, got=repr(output.name), cause=cause)
-    _check_ids(table, "image_info_test-dev2017.json")
+    _check_ids(table, _WITH_IDS["coco"])
     other = sorted(set(table.categories.ids[np.unique(table.category)].tolist()) - COCO)
     if other:
         rule = "have one of the 80 ids of COCO, from 1 to 90"
@@ -92,7 +119,7 @@ def _coco(table: Detections, output: Path) -> Files:
 
 
 def _lvis(table: Detections, output: Path) -> Files:
-    _check_ids(table, "lvis_v1_val.json")
+    _check_ids(table, _WITH_IDS["lvis"])
     counts = np.bincount(table.image, minlength=len(table.images))
     if counts.max(initial=0) > MOST_IN_LVIS:
         image = table.images.ids[int(counts.argmax())]
@@ -114,7 +141,7 @@ def _check_ids(table: Detections, example: str) -> None:
 
 def _voc(competition: str) -> Callable[[Detections, Path], Files]:
     def files(table: Detections, output: Path) -> Files:
-        made = _saved(with_classes(table, VOC), "voc", "results")
+        made = _saved(with_classes_of_server(table, VOC), "voc", "results")
         return {
             f"results/VOC2012/Main/{competition}{name.removeprefix('comp4')}": content
             for name, content in made.items()
@@ -124,11 +151,11 @@ def _voc(competition: str) -> Callable[[Detections, Path], Files]:
 
 
 def _dota(count: int) -> Callable[[Detections, Path], Files]:
-    return lambda table, output: _saved(with_classes(table, DOTA[:count]), "dota", "results")
+    return lambda table, output: _saved(with_classes_of_server(table, DOTA[:count]), "dota", "results")
 
 
 def _visdrone(table: Detections, output: Path) -> Files:
-    table = with_classes(table, VISDRONE[1:-1])
+    table = with_classes_of_server(table, VISDRONE[1:-1])
     lines: list[list[str]] = [[] for _ in range(len(table.images))]
     boxes = np.hstack([table.boxes[:, :2], table.sizes]).tolist()
     for image, category, score, box in zip(
@@ -155,28 +182,86 @@ SERVERS: Mapping[str, Server] = {
 """Evaluation servers by the value of ``--server``."""
 
 
-def check_output(name: str, output: Path, *, lists_images: bool) -> None:
-    """Check what is given before anything is read."""
+def check_output(name: str, output: Path) -> None:
+    """Check the name of the output before anything is read."""
     server = SERVERS[checks.one_of(name, tuple(SERVERS), name="--server")]
     if not output.name.endswith(server.ending):
         raise InputError("--output", f"end in {server.ending} for --server {name}", got=repr(output.name))
+
+
+def check_listed(name: str, *, lists_images: bool) -> None:
+    """Check that all images are known, if each needs a file."""
     if name == "visdrone" and not lists_images:
         rule = "know all images, because each needs a file, also without detections"
-        raise InputError(
-            "--server visdrone", rule, got="detections only", cause="pass --gt, or --image-folder DIR"
-        )
+        cause = "pass --gt GT, --image-folder DIR, or --image-sizes FILE.csv, which list them"
+        raise InputError("--server visdrone", rule, got="detections only", cause=cause)
+
+
+def warn_of_ids(table: Detections, name: str, *, truth: bool) -> None:
+    """Warn of ids that no data set was compared with, and of those that cannot be the server's."""
+    if name not in _WITH_IDS:
+        return
+    strange = [*_strange_classes(table, name), *_strange_images(table, name, truth=truth)]
+    if strange:
+        text = f"the ids are not those of {name.upper()} ({'; '.join(strange)})"
+        cause = f"the server would refuse or misread them; --gt {_WITH_IDS[name]} gives those of its images"
+        warn_user(f"{table.source}: {text}: {cause}.")
+    elif not truth:
+        text = "the ids of images and classes are not checked without --gt"
+        warn_user(f"{table.source}: {text}; pass --gt {_WITH_IDS[name]}.")
+
+
+def _strange_classes(table: Detections, name: str) -> list[str]:
+    """Say which classes with boxes have another name than the server gives their id, or an unknown id."""
+    for row in np.unique(table.category).tolist():
+        id_, text = table.categories.ids[row], table.categories.names[row]
+        theirs = _COCO_NAMES.get(id_) if name == "coco" else None
+        if theirs is not None and text not in (theirs, str(id_)):
+            return [f"class {id_} is {text!r}, not {theirs!r}"]
+        if name == "lvis" and not 1 <= id_ <= _LVIS_CLASSES:
+            return [f"class {id_} is not one of 1 to {_LVIS_CLASSES}"]
+    count = len(table.categories)
+    if (
+        name == "lvis"
+        and count != _LVIS_CLASSES
+        and table.categories.names.tolist() != [*map(str, table.categories.ids.tolist())]
+    ):
+        return [f"--gt has {counted(count, 'class')}, not {_LVIS_CLASSES}"]
+    return []
+
+
+def _strange_images(table: Detections, name: str, *, truth: bool) -> list[str]:
+    """Say which image has a file name or an id that no image of COCO has; images of LVIS are the same."""
+    for id_, file in zip(table.images.ids.tolist(), table.images.file_names.tolist(), strict=True):
+        if file is not None and truth and PurePosixPath(file).stem.rpartition("_")[2] != f"{id_:012}":
+            return [f"image {id_} is {file!r}, not '{id_:012}.jpg'"]
+    ids = table.images.ids
+    if len(ids) > 1 and int(ids.min()) in (0, 1) and int(ids.max()) - int(ids.min()) == len(ids) - 1:
+        return [f"images are numbered from {ids.min()} to {ids.max()}"]
+    return []
 
 
 def save_for_server(
-    table: Detections, output: Path, name: str, *, lossy: bool, strict: bool, listed: Iterable[str] = ()
+    table: Detections,
+    output: Path,
+    name: str,
+    *,
+    lossy: bool,
+    strict: bool,
+    truth: bool,
+    listed: Iterable[str] = (),
 ) -> None:
-    """Write detections for a server, with a note where to upload them; ``listed`` are names of images."""
+    """Write detections for a server, with a note where to upload them.
+
+    ``listed`` are names of images; ``truth`` says whether the ids are those of a ground truth.
+    """
     server = SERVERS[name]
     if not table.scored:
         raise InputError("detections", "have scores for a server", got="none", place=table.source)
     with Target(output, server.form, lossy=lossy, strict=strict).without_lost(table, output) as (writable, _):
         assert isinstance(writable, Detections)
         files = server.files(writable, output)
+        warn_of_ids(table, name, truth=truth)
         if name == "visdrone":
             files = _with_listed(files, listed, table.source)
         write_atomically(output, _packed(files, server.ending))
@@ -184,7 +269,7 @@ def save_for_server(
     warn_user(BoxscoreWarning(text, severity="note"))
 
 
-def with_classes(table: Detections, names: tuple[str, ...]) -> Detections:
+def with_classes_of_server(table: Detections, names: tuple[str, ...]) -> Detections:
     """Return a table whose classes are those of a server, in this order; reject others that have boxes."""
     used = np.unique(table.category)
     known = {name: number for number, name in enumerate(names)}
