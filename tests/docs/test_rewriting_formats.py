@@ -27,7 +27,7 @@ FLAGS = {
 OPTIONS = {"box_format": "--dt-box-format", "classes": "--dt-classes", "image_sizes": "--image-sizes"}
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*cannot store it"),
+    pytest.mark.filterwarnings("ignore:.*files cannot store"),
     pytest.mark.filterwarnings("ignore:.*the pipeline cut boxes"),
 ]
 

@@ -221,6 +221,10 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     truth = boxscore.load_ground_truth(SHAPES / "instances.json")
     with pytest.raises(boxscore.InputError, match="be a format that can store ground truth"):
         lost(truth, ReadOnly())
+    with pytest.raises(
+        boxscore.InputError, match=r"--to huggingface writes metadata\.jsonl; --to also takes coco"
+    ):
+        boxscore.save_as(truth, tmp_path / "metadata.jsonl")
     with pytest.raises(boxscore.InputError, match="must be set with --to"):
         boxscore.save_as(truth, tmp_path / "out")
 

@@ -145,6 +145,11 @@ def test_no_detections(method: str) -> None:
             {"iou_threshold": 0.5, "class_groups": [["4"]]},
             "a class of a group must occur in the detections. Got '4'; known: 1, 2, 3.",
         ),
+        (
+            {"iou_threshold": 0.5, "class_groups": [["cat"]]},
+            "a class of a group must occur in the detections. Got 'cat'; known: 1, 2, 3; these detections have "
+            "ids without names: write 1,2.",
+        ),
         ({"iou_threshold": 0.5, "class_groups": [[1, 2], [2]]}, "a class must be in one group. Got 2 twice."),
         (
             {"iou_threshold": 0.5, "class_groups": [[1]], "class_agnostic": True},

@@ -727,7 +727,8 @@ GROUPS = (
     Option("class-agnostic", "suppress all classes together", kind=bool, default=False, exclusive="together"),
     Option(
         "groups",
-        "suppress some classes together: a file with one group per line, ids or names separated by commas",
+        "suppress some classes together: a file with one group per line, ids or names "
+        "separated by commas, e.g. 1,2",
         brief="suppress the classes on each line of this file together",
         kind=Path,
         metavar="FILE",

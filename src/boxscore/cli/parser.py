@@ -213,7 +213,10 @@ class ArgumentParser(argparse.ArgumentParser):
 
         word = words.split(" ")[0].split("=")[0]
         if not word.startswith("-"):
-            return f"{self.command} does not take the argument {words!r}.", ""
+            takes_results = DETECTIONS.dest in [option.dest for option in self.options]
+            only_truth = takes_results and self.sides == ["GT ..."]
+            hint = f"; did you mean --dt {word}?" if only_truth else "."
+            return f"{self.command} does not take the argument {words!r}{hint}", ""
         options = [option for option in self.options if not option.positional]
         names = ["-h", "--help", "--help-all", *(name for option in options for name in option.flags)]
         if word in self.without:

@@ -389,11 +389,15 @@ def _group_of_class(categories: Categories, class_groups: Iterable[Collection[Id
             # An unknown class is an error that suggests a similar name.
             if row < 0:
                 known = [*categories.labels, *map(str, categories.ids.tolist())]
+                cause = checks.did_you_mean(label, dict.fromkeys(known))
+                ids = [*map(str, categories.ids.tolist())]
+                if isinstance(label, str) and not label.isdecimal() and categories.names.tolist() == ids:
+                    cause += f"; these detections have ids without names: write {','.join(ids[:2])}"
                 raise InputError(
                     "a class of a group",
                     "occur in the detections",
                     got=repr(label),
-                    cause=checks.did_you_mean(label, dict.fromkeys(known)),
+                    cause=cause,
                 )
             if row in named:
                 raise InputError("a class", "be in one group", got=f"{label!r} twice")

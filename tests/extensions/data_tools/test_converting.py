@@ -165,6 +165,14 @@ def test_coco_results_as_voc_results(tmp_path: Path) -> None:
     )
 
 
+def test_a_path_beside_gt_may_be_detections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = str(tmp_path / "o.json")
+    assert main(["convert", "found.json", "--gt", str(COCO_TRUTH), "--output", output]) == 2
+    assert "did you mean --dt found.json?" in capsys.readouterr().err
+    assert main(["nms", "a.json", "b.json", "--output", output, "--iou-threshold", ".5"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
 def test_what_is_left_out_is_said_once_the_rest_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,9 +180,7 @@ def test_what_is_left_out_is_said_once_the_rest_is_written(
     call = ["convert", "--gt", str(COCO_TRUTH), "--output", str(tmp_path / "voc"), "--to", "voc", "--lossy"]
     assert main([*call, "--strict"]) == 2
     message = capsys.readouterr().err
-    assert message.startswith(
-        f"boxscore: error: {tmp_path / 'voc'}: not written, because voc files cannot store it: "
-    )
+    assert message.startswith(f"boxscore: error: {tmp_path / 'voc'}: would be written except for ")
     assert not (tmp_path / "voc").exists()
     (tmp_path / "voc" / "Annotations").mkdir(parents=True)
     (tmp_path / "voc" / "Annotations" / "other.xml").write_text("<annotation/>")
@@ -183,7 +189,7 @@ def test_what_is_left_out_is_said_once_the_rest_is_written(
     (tmp_path / "voc" / "Annotations" / "other.xml").unlink()
     assert main(call) == 0
     left_out, written = capsys.readouterr().err.splitlines()
-    assert left_out == message.strip().replace("error", "warning")
+    assert left_out == message.strip().replace("error", "warning").replace("would be written", "written")
     assert written.endswith(f"rows written to {tmp_path / 'voc'}")
 
 
@@ -272,9 +278,7 @@ def test_what_is_lost_is_named(tmp_path: Path) -> None:
         match=r"113 masks, 89 areas.*5 crowd flags.*these formats can store it: .*coco, .*columns",
     ):
         boxscore.save_as(truth, tmp_path / "voc", format="voc")
-    with pytest.warns(
-        boxscore.BoxscoreWarning, match="not written, because voc files cannot store it: 113 masks"
-    ):
+    with pytest.warns(boxscore.BoxscoreWarning, match="written except for 113 masks"):
         left_out = boxscore.save_as(truth, tmp_path / "voc", format="voc", lossy=True)
     assert left_out[0] == "113 masks"
     assert len(boxscore.load_ground_truth(tmp_path / "voc")) == len(truth)

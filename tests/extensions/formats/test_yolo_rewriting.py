@@ -145,6 +145,10 @@ def test_another_extension_names_images_and_classes(
     path, output = written(tmp_path / "exp"), tmp_path / "kept.json"
     call = ("nms", "--dt", path, "--output", output, "--iou-threshold", 0.5, "--image-sizes", "200x100")
     assert "--dt-classes" in run.error(*call)
+    assert "--image-sizes" not in run.error(*call)
+    both = run.error(*call[:-2])
+    assert "--dt-classes FILE" in both
+    assert "--image-sizes" in both
     (tmp_path / "names.txt").write_text("\n".join(NAMES))
     note = run(*call, "--dt-classes", tmp_path / "names.txt").err
     assert f"{output}: written as coco, with the names of images and classes" in note

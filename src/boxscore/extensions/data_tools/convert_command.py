@@ -93,7 +93,7 @@ OPTIONS = (
     ),
     Option(
         "server",
-        "write detections as the archive that an evaluation server asks for",
+        f"write detections as an evaluation server asks for them: {', '.join(SERVERS)}",
         choices=lambda: tuple(SERVERS),
         metavar="NAME",
     ),

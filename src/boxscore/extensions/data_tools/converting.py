@@ -147,7 +147,8 @@ class Target:
         """Yield the table without content that the format cannot store, and the names of that content."""
         words = self._left_out(table)
         what = ", ".join(words.values())
-        text = f"{path}: not written, because {self.format.name} files cannot store it: {what}."
+        state = "would be written" if self._strict else "written"
+        text = f"{path}: {state} except for {what}, which {self.format.name} files cannot store."
         if words and self._strict:
             warn_user(text)
         yield _without(table, [*words]), list(words.values())
@@ -195,7 +196,10 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
     holds = at.holds.get(table.schema.name)
     if holds is None:
         rule = f"be a format that can store {table.schema.name}"
-        raise InputError("the format of the output", rule, got=repr(at.name))
+        known = [name for name in writable_formats() if table.schema.name in format_named(name).holds]
+        jsonl = "--to huggingface writes metadata.jsonl; " if "huggingface" in known else ""
+        cause = f"{jsonl if at.name == 'jsonl' else ''}--to also takes {', '.join(known)}"
+        raise InputError("the format of the output", rule, got=repr(at.name), cause=cause)
     if table.units == "fractions" and "fractions" not in holds:
         kind = table.schema.name
         holding = [name for name in writable_formats() if "fractions" in _all_held(name, kind)]

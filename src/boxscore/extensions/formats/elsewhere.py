@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from boxscore._utils import checks
 from boxscore._utils.files import is_file, is_there
 from boxscore._utils.text import short_list
 from boxscore._utils.user_warnings import warn_user
@@ -38,7 +39,10 @@ class Elsewhere:
         has_ids = "ids" in self._form.holds.get("ground truth", ())
         if self._form.name in _NUMBERED:
             table = table.replaced(categories=dataclasses.replace(table.categories, are_positions=True))
-        target.save(table if has_ids else with_names(table), self._output)
+        if not has_ids:
+            needs_sizes = table.units == "fractions" and "fractions" not in target.format.holds["detections"]
+            table = with_names(table, also=f"; and {checks.GIVE_SIZES}" if needs_sizes else "")
+        target.save(table, self._output)
         text = f"{self._output}: written as {target.format.name}{self._meaning(table, target.format)}."
         warn_user(BoxscoreWarning(text, severity="note"))
 
@@ -101,18 +105,20 @@ def _is_stream(output: Path) -> bool:
     return output.is_relative_to("/dev") or (is_there(output) and not (is_file(output) or output.is_dir()))
 
 
-def with_names(table: Detections) -> Detections:
+def with_names(table: Detections, *, also: str = "") -> Detections:
     """Return a table whose image ids are file names, where known, and whose class ids are names.
+
+    ``also`` is what an error adds to its advice: what else the output needs.
 
     Raises
     ------
     InputError
         When classes are numbers from 0 without names, which another format would take for ids.
     """
-    return _renamed_images(with_names_as_class_ids(table))
+    return _renamed_images(with_names_as_class_ids(table, also=also))
 
 
-def with_names_as_class_ids(table: Detections) -> Detections:
+def with_names_as_class_ids(table: Detections, *, also: str = "") -> Detections:
     """Return a table whose class ids are their names; ids without names, or with the same, stay."""
     classes = table.categories
     names, ids = classes.names.tolist(), classes.ids.tolist()
@@ -126,7 +132,7 @@ def with_names_as_class_ids(table: Detections) -> Detections:
     if classes.are_positions and len(table):
         rule = "have names to be written in another format, which would take their numbers for ids"
         got = f"numbers without names ({short_list(ids)})"
-        cause = "--dt-classes FILE has the names, one per line in the order of their numbers"
+        cause = "--dt-classes FILE has the names, one per line in the order of their numbers" + also
         raise InputError("classes", rule, got=got, place=table.source, cause=cause)
     return table
 
