@@ -231,7 +231,8 @@ class ArgumentParser(argparse.ArgumentParser):
 
         (option,) = (option for option in self.options if name in (f"--{option.name}", option.metavar))
         known = option.known()
-        near = nearest(got.strip("'"), known)
+        begun = [choice for choice in known if choice.startswith(got.strip("'") + "-")]
+        near = f"did you mean {' or '.join(begun)}?" if len(begun) > 1 else nearest(got.strip("'"), known)
         if len(known) > 8:
             text = f"{name} does not take {got}"
             return f"{text}{'; ' + near if near else '.'}", f"Possible values: {', '.join(known)}."

@@ -199,3 +199,9 @@ def test_one_size_for_all_lists_no_images_of_visdrone(tmp_path: Path, run: Run) 
     call = ["convert", "--dt", tmp_path / "found", "--server", "visdrone", "--output", tmp_path / "v.zip"]
     assert "--image-sizes FILE.csv" in run.error(*call, "--image-sizes", "640x480")
     assert not (tmp_path / "v.zip").exists()
+
+
+def test_a_server_with_several_versions_is_asked_for_by_version(tmp_path: Path, run: Run) -> None:
+    call = ["convert", "--dt", tmp_path / "d", "--output", tmp_path / "d.zip", "--server"]
+    assert "did you mean dota-v1.0 or dota-v1.5 or dota-v2.0?" in run.error(*call, "dota")
+    assert "did you mean 'dota-v1.5'?" in run.error(*call, "dota-v1.6")
