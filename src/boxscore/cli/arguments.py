@@ -729,7 +729,7 @@ GROUPS = (
         "groups",
         "suppress some classes together: a file with one group per line, ids or names "
         "separated by commas, e.g. 1,2",
-        brief="suppress the classes on each line of this file together",
+        brief="suppress classes on one line of this file (1,2) together",
         kind=Path,
         metavar="FILE",
         exclusive="together",
