@@ -172,6 +172,10 @@ def test_results_in_one_file_are_not_written_under_the_name_of_another_format(
         assert ("--to yolo --output kept makes files" in error) == (name == "kept")
         assert not (tmp_path / name).exists()
     run("nms", tmp_path / "raw.json", "--output", "/dev/null", "--iou-threshold", 0.5)
+    lines = ["ImageID,LabelName,Score,XMin,XMax,YMin,YMax", "a,/m/1,0.5,0.1,0.2,0.1,0.2"]
+    (tmp_path / "raw.csv").write_text("\n".join(lines) + "\n")
+    call = ("nms", tmp_path / "raw.csv", "--dt-format", "openimages", "--iou-threshold", 0.5, "--output")
+    assert "end in .csv for openimages" in run.error(*call, tmp_path / name)
 
 
 def test_ids_without_names_are_said_not_to_be_names(tmp_path: Path, run: Run) -> None:

@@ -83,11 +83,12 @@ def elsewhere(form: Format, path: Path, output: Path) -> Elsewhere | None:
     name = by_ending.get(output.suffix.lower())
     if name is not None:
         return None if name == form.name else Elsewhere(form, path, output)
+    given = path.suffix.lower()
     stem, ending = output.name.partition(".")[0] or "detections", ".json"
     if "detections" not in form.holds:
         rule = f"end in {', '.join(by_ending)}, because boxscore does not write {form.name} files"
-    elif form.endings and is_file(path) and not _is_stream(output):
-        ending = path.suffix.lower() if path.suffix.lower() in by_ending else form.endings[0]
+    elif (form.endings or given in by_ending) and is_file(path) and not _is_stream(output):
+        ending = given if given in by_ending else form.endings[0]
         others = ", ".join(each for each in by_ending if each != ending)
         rule = f"end in {ending} for {form.name}, or in that of another format ({others})"
     else:
