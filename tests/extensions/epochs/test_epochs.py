@@ -343,3 +343,14 @@ def test_the_plot() -> None:
     figure = plots.epochs(curve)
     assert figure.axes[0].get_xlabel() == "epoch"
     assert plots.EpochsDisplay.from_curve(curve).curve is curve
+
+
+def test_an_epoch_that_finds_nothing_is_not_among_the_best() -> None:
+    """A difference without any spread over images is certain."""
+    boxes = [[0, 0, 20, 20]] * 40
+    truth = GroundTruth.from_arrays(range(40), ["cat"] * 40, boxes)
+    right = Detections.from_arrays(range(40), ["cat"] * 40, boxes, [0.9] * 40)
+    wrong = Detections.from_arrays(range(40), ["cat"] * 40, [[50, 50, 70, 70]] * 40, [0.9] * 40)
+    curve = epoch_curve((n, evaluate(truth, found)) for n, found in ((1, wrong), (2, right)))
+    assert curve.values.tolist() == [0, 1]
+    assert curve.may_be_best.tolist() == [False, True]

@@ -284,7 +284,11 @@ def _p_values(gains: FloatArray, chance: FloatArray, parts: FloatArray) -> Float
         # Compare with every epoch that differs, in standard errors of the difference.
         error = np.sqrt(((parts - parts[:, [i]]) ** 2).sum(axis=0))
         others = np.flatnonzero(error > NEGLIGIBLE)
-        if len(others):
+        # A difference that is the same without each of the images is certain.
+        certain = (error <= NEGLIGIBLE) & (gains - gains[i] > NEGLIGIBLE)
+        if certain.any():
+            p_values[i] = 1 / (1 + len(chance))
+        elif len(others):
             ahead = ((gains[others] - gains[i]) / error[others]).max()
             farthest = ((chance[:, others] - chance[:, [i]]) / error[others]).max(axis=1)
             p_values[i] = (1 + (farthest >= ahead).sum()) / (1 + len(chance))

@@ -82,9 +82,12 @@ def json_files(path: Path, *, depth: int = DEEPEST) -> list[Path]:
                 inner.append(Path(entry.path))
             elif entry.name.lower().endswith(".json") and entry.is_file():
                 files.append(Path(entry.path))
-    if depth:
-        for folder in inner:
+    for folder in inner:
+        if depth:
             files += json_files(folder, depth=depth - 1)
+        elif next(folder.glob("**/*.json"), None) is not None:
+            rule, cause = f"be at most {DEEPEST} folders deep", "pass a folder further down"
+            raise FileFormatError("JSON files", rule, got=str(folder), place=str(path), cause=cause)
     return sorted(files)
 
 

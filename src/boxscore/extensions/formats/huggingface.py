@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 import numpy as np
@@ -39,6 +39,9 @@ from boxscore.formats._sniffer import Sniffer
 from boxscore.formats._tables import Table, TableFormat
 from boxscore.formats._yaml import names_of, read_yaml_text
 from boxscore.formats.parquet import ArrowTable, read_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NAMES = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
 _SPLITS = ("train", "training", "val", "valid", "validation", "dev", "test", "testing")
@@ -89,7 +92,7 @@ class HuggingFaceFormat(TableFormat):
             file, split = files[name], split if name == "" else None
         table: Table
         if file.suffix == ".parquet":
-            table = ArrowTable(str(file), read_files([file])[0], options.columns)
+            table = ArrowTable(str(file), _of_split(read_files([file])[0], split, file), options.columns)
         else:
             table = _record_table(file, split, options)
         parts = column_parts(table.names, place=table.source, column_map=options.columns)
@@ -166,10 +169,7 @@ def _record_table(file: Path, split: str | None, options: ReadOptions) -> Record
         raise FileFormatError("metadata", f"have one column {_FILE}", got=got, place=str(file))
     key = keys.pop()
     names = [str(record.get(key)) for _, record in records]
-    splits = [name.partition("/")[0] for name in names]
-    if split is not None or (set(splits) <= set(_SPLITS) and len(set(splits)) > 1):
-        wanted = chosen_split(split, splits, file)
-        records = [one for one, of_image in zip(records, splits, strict=True) if of_image == wanted]
+    records = [records[row] for row in _rows_of_split(names, split, file)]
     # Captions and labels of images have the same file, without objects.
     if not any(_OBJECTS in record or any(map(is_box, record)) for _, record in records):
         got = f"only {', '.join(list(records[0][1])[:8])}" if records else "no images"
@@ -193,6 +193,24 @@ def _record_table(file: Path, split: str | None, options: ReadOptions) -> Record
     return table
 
 
+def _rows_of_split(names: Sequence[str], split: str | None, file: Path) -> list[int]:
+    """Return the rows of the images of a split; all, without splits."""
+    splits = [name.partition("/")[0] for name in names]
+    if split is None and not (set(splits) <= set(_SPLITS) and len(set(splits)) > 1):
+        return [*range(len(names))]
+    wanted = chosen_split(split, splits, file)
+    return [row for row, of_image in enumerate(splits) if of_image == wanted]
+
+
+def _of_split(table: pa.Table, split: str | None, file: Path) -> pa.Table:
+    """Return the rows of a Parquet table that are of a split."""
+    keys = [name for name in table.column_names if _is_file_name(name)]
+    if len(keys) != 1:
+        return table
+    rows = _rows_of_split([str(name) for name in table[keys[0]].to_pylist()], split, file)
+    return table if len(rows) == len(table) else table.take(rows)
+
+
 def _csv_records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the rows of a CSV file whose cells are text or JSON."""
     reader = csv.DictReader(io.StringIO(read_text(file, "a CSV file", largest=LARGEST)))
@@ -208,6 +226,9 @@ def _csv_records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     rule, cause = "be JSON", "write metadata.jsonl instead"
                     place = f"line {reader.line_num} of {file}"
                     raise FileFormatError(_OBJECTS, rule, got=cell[:60], place=place, cause=cause)
+                if name is None:
+                    rule, place = "have a cell for each column", f"line {reader.line_num} of {file}"
+                    raise FileFormatError("a row", rule, got="more cells", place=place)
                 if name:
                     record[name] = value if cell else None
             yield reader.line_num, record

@@ -131,7 +131,7 @@ def _check_seen(images: list[_Image], path: Path) -> None:
     for image in images:
         if image.frame_rate is not None or image.frames_processed is not None:
             raise _video(image.file, path)
-    failed = [image.file for image in images if image.detections is None]
+    failed = [image.file for image in images if image.detections is None or image.failure]
     if failed:
         raise FileFormatError(
             "MegaDetector",

@@ -86,9 +86,17 @@ class NdjsonFormat(RowFormat):
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the images of a split."""
         # The first line describes the data set; the others are images.
+        if of_results:
+            rule, cause = "have scores", "Ultralytics NDJSON holds annotations"
+            raise FileFormatError("detections", rule, got="annotations", place=str(path), cause=cause)
         every = list(lines_of(path, _Line, "an Ultralytics NDJSON"))
-        head = every[0][1]
-        images = [line for line in every[1:] if line[1].type == "image"]
+        if not every:
+            raise FileFormatError("Ultralytics NDJSON", "have a line", got="none", place=str(path))
+        head, images = every[0][1], every[1:]
+        for line, content in images:
+            if content.type != "image":
+                rule, place = 'have "type": "image"', f"line {line} of {path}"
+                raise FileFormatError("a line", rule, got=repr(content.type)[:40], place=place)
         split = chosen_split(
             options.image_set, [line.split or "train" for _, line in images], path, default=False
         )

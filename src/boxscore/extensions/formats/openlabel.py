@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from boxscore._utils.text import short_list
+from boxscore._utils.text import counted, short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
@@ -98,6 +98,10 @@ class OpenLabelFormat(RowFormat):
         frames, names = content.frames, {0: path.stem}
         if frames:
             names = {number: _image_name(frame.properties) for number, frame in frames.items()}
+            still = sum(len(item.data.bbox) for item in content.objects.values())
+            if still:
+                text = f"{path}: left out {counted(still, 'box')} outside frames, which have no image."
+                warn_user(text)
         else:
             frames = {0: _Frame(dict(content.objects))}
         if not any(names.values()):

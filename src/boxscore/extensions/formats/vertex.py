@@ -105,6 +105,10 @@ class VertexFormat(RowFormat):
         """Read every line."""
         objects = list(_of_json(path, options) if Sniffer(path).is_json else _of_csv(path))
         sets = {each.address: each.subset for each in objects}
+        moved = next((each for each in objects if sets[each.address] != each.subset), None)
+        if moved is not None:
+            got = f"{moved.address!r} in {moved.subset} and {sets[moved.address]}"
+            raise FileFormatError("an image", "be in one set", got=got, place=str(moved.origin))
         wanted = None if options.image_set is None else str(options.image_set).lower()
         chosen = chosen_split(wanted, [*sets.values()], path, usual=("test",))
         gathered = Gathered(path, options)

@@ -129,7 +129,8 @@ def _images_of_csv(path: Path) -> dict[str, _Image]:
             if not name or shape is None:
                 rule = f"have filename and {COLUMN}"
                 raise FileFormatError("a line of VIA's CSV", rule, got="not both", place=str(place))
-            image = images.setdefault(name, _Image(name, []))
+            # Two images may have one name: the size tells them apart, as in VIA's JSON.
+            image = images.setdefault(f"{name}{row.get('file_size')}", _Image(name, []))
             if shape.strip() not in ("", "{}") and isinstance(image.regions, list):
                 values = (shape, row.get("region_attributes") or "{}")
                 region = f'{{"shape_attributes": {values[0]}, "region_attributes": {values[1]}}}'.encode()

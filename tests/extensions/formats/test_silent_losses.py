@@ -1,0 +1,117 @@
+"""Rows that a reader cannot place are refused or named, never left out in silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boxscore import GroundTruth, load_detections, load_ground_truth
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+
+BOX = {"bbox": [[10, 20, 100, 50]], "categories": ["cat"]}
+
+
+def lines(path: Path, *records: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def ndjson(path: Path, *images: dict[str, Any]) -> Path:
+    head = {"type": "dataset", "task": "detect", "class_names": {"0": "cat"}}
+    return lines(path, head, *images)
+
+
+def image(name: str, **more: Any) -> dict[str, Any]:
+    boxes = {"boxes": [[0, 0.5, 0.5, 0.2, 0.2]]}
+    usual = {"type": "image", "file": name, "width": 100, "height": 50, "split": "val", "annotations": boxes}
+    return usual | more
+
+
+def test_a_line_of_ndjson_that_is_no_image(tmp_path: Path) -> None:
+    for wrong in ({"type": "video"}, {"type": "dataset"}):
+        path = ndjson(tmp_path / "a.ndjson", image("a.jpg"), image("b.jpg", **wrong))
+        with pytest.raises(FileFormatError, match='have "type": "image"'):
+            load_ground_truth(path, image_set="val")
+
+
+def test_ndjson_holds_no_detections(tmp_path: Path) -> None:
+    path = ndjson(tmp_path / "a.ndjson", image("a.jpg"))
+    truth = load_ground_truth(path, image_set="val")
+    with pytest.raises(FileFormatError, match="detections must have scores"):
+        load_detections(path, truth)
+    (tmp_path / "empty.ndjson").write_text("")
+    with pytest.raises(FileFormatError):
+        load_ground_truth(tmp_path / "empty.ndjson", format="ndjson")
+
+
+def test_splits_in_parquet_metadata(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
+    from pyarrow import parquet
+
+    names = ["train/a.jpg", "val/b.jpg"]
+    table = arrow.table({"file_name": names, "objects": [BOX, BOX], "width": [200, 200], "height": [99, 99]})
+    parquet.write_table(table, tmp_path / "metadata.parquet")
+    for name, count in (("val", 1), ("train", 1)):
+        assert len(load_ground_truth(tmp_path, image_set=name, box_format="xywh")) == count
+    with pytest.raises(InputError):
+        load_ground_truth(tmp_path, image_set="nope", box_format="xywh")
+
+
+def test_more_cells_than_columns_in_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.csv"
+    cell = json.dumps(BOX).replace('"', '""')
+    path.write_text(f'file_name,objects\na.jpg,"{cell}",7\n')
+    with pytest.raises(FileFormatError, match="have a cell for each column"):
+        load_ground_truth(path, box_format="xywh")
+
+
+def test_two_images_of_one_name_in_via(tmp_path: Path) -> None:
+    region = '"{""name"":""rect"",""x"":1,""y"":2,""width"":3,""height"":4}","{""kind"":""cat""}"'
+    head = (
+        "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
+    )
+    rows = "".join(f'a.jpg,{size},"{{}}",1,0,{region}\n' for size in (10, 20))
+    (tmp_path / "via.csv").write_text(f"{head}\n{rows}")
+    with pytest.raises(FileFormatError, match="images must have different names"):
+        load_ground_truth(tmp_path / "via.csv")
+
+
+def test_an_image_in_two_sets_of_automl(tmp_path: Path) -> None:
+    rows = [f"{name},gs://b/a.jpg,cat,0.1,0.1,,,0.5,0.5,,\n" for name in ("TRAIN", "TEST")]
+    (tmp_path / "a.csv").write_text("".join(rows))
+    with pytest.raises(FileFormatError, match="an image must be in one set"):
+        load_ground_truth(tmp_path / "a.csv", image_sizes="100x100")
+
+
+def test_a_failure_of_megadetector_with_an_empty_list(tmp_path: Path) -> None:
+    images = [{"file": "a.jpg", "detections": []}, {"file": "b.jpg", "detections": [], "failure": "broken"}]
+    path = lines(
+        tmp_path / "md.json", {"images": images, "detection_categories": {"1": "animal"}, "info": {}}
+    )
+    truth = GroundTruth.from_arrays(["a.jpg"], ["cat"], [[0, 0, 9, 9]])
+    with pytest.raises(FileFormatError, match=r"b\.jpg"):
+        load_detections(path, truth)
+
+
+def test_boxes_of_openlabel_outside_frames(tmp_path: Path) -> None:
+    box = {"bbox": [{"name": "shape", "val": [50, 50, 20, 10]}]}
+    frame = {"objects": {"1": {"object_data": box}}, "frame_properties": {"file_name": "a.jpg"}}
+    objects = {"1": {"type": "cat", "name": "x"}, "2": {"type": "dog", "name": "y", "object_data": box}}
+    content = {"openlabel": {"metadata": {}, "objects": objects, "frames": {"0": frame}}}
+    (tmp_path / "o.json").write_text(json.dumps(content))
+    with pytest.warns(BoxscoreWarning, match="left out 1 box outside frames"):
+        assert len(load_ground_truth(tmp_path / "o.json")) == 1
+
+
+def test_json_files_in_folders_too_deep(tmp_path: Path) -> None:
+    content = [{"name": "cat", "class": 0, "confidence": 0.5, "box": {"x1": 1, "y1": 2, "x2": 9, "y2": 9}}]
+    for folder in (tmp_path / "r", tmp_path / "r" / "1" / "2" / "3" / "4" / "5"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{len(folder.parts)}.json").write_text(json.dumps(content))
+    truth = GroundTruth.from_arrays(["a.jpg"], ["cat"], [[0, 0, 9, 9]])
+    with pytest.raises(FileFormatError, match="be at most 4 folders deep"):
+        load_detections(tmp_path / "r", truth)
