@@ -253,13 +253,15 @@ def test_the_command(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) 
         printed.out.split()
     )
     assert "##############" in printed.out
-    assert "note: the same bytes: results/epoch_3.bbox.json, results/epoch_4.bbox.json" in printed.err
+    assert (
+        "note: these files are identical: results/epoch_3.bbox.json, results/epoch_4.bbox.json" in printed.err
+    )
     lines = [line for line in printed.out.splitlines() if not line.startswith("boxscore|")]
     assert max(map(len, lines)) <= 80
     shutil.rmtree(tmp_path / "results")
     _write(tmp_path, tuple(f"runs/epoch{n}/predictions.json" for n in (1, 2, 3, 5, 6, 7)))
     said = run("epochs", "gt.json", "runs/*/predictions.json")
-    assert "note: no results of epochs 4" in said.err
+    assert "note: no results for epoch 4" in said.err
     monkeypatch.chdir(tmp_path / "runs")
     rows = json.loads(run("epochs", "../gt.json", ".", "--output", "json").out)
     assert [row["epoch"] for row in rows["epochs"]] == [1, 2, 3, 5, 6, 7]
@@ -292,7 +294,7 @@ def test_files_that_fail_or_are_unfinished(tmp_path: Path, run: Run) -> None:
     (tmp_path / "results" / "latest.json").write_text("{}")
     printed = run("epochs", tmp_path / "gt.json", tmp_path / "results", "--output", "json")
     assert "2 of 7 epochs are left out, because they cannot be read: 2 (" in printed.err
-    assert "left out, without an epoch in the name: latest.json" in printed.err
+    assert "skipped, because --number finds no epoch in their names: latest.json" in printed.err
     assert "epoch_7.bbox.json: has detections in 5 images, others in about 33" in printed.err
     value = json.loads(printed.out)
     assert [row["epoch"] for row in value["failed"]] == [2, 3]

@@ -533,13 +533,13 @@ def test_notes_say_what_does_not_count(tmp_path: Path, run: Run) -> None:
         for one in truth["annotations"]
     ]
     assert (
-        f"2 regions for 2 of 4 images. {there.count(False)} of 60 objects have the center outside"
+        f"2 regions for 2 of 4 images. {there.count(False)} of 60 objects have their center outside"
         in printed.err
     )
     assert "Nothing counts in the 2 images without a region." in printed.err
     assert "in fractions of the image size" in printed.err
     assert "more of 60 objects" in printed.err
-    assert f"of {len(results)} detections have the center where nothing counts" in printed.err
+    assert f"of {len(results)} detections have their center where nothing counts" in printed.err
     assert "within:center" in printed.out
 
 
@@ -562,7 +562,7 @@ def test_every_diagnostic_has_the_regions_in_its_signature(command: str, tmp_pat
     files = (GT, DT, DT) if command == "compare" else (GT, DT)
     printed = run(command, *files, "--inside", path)
     assert "within:center" in printed.out
-    assert "objects have the center outside and do not count." in printed.err
+    assert "objects have their center outside and do not count." in printed.err
 
 
 def test_python_says_nothing_of_regions_that_fit() -> None:

@@ -147,12 +147,15 @@ def _say_files(found: EpochFiles) -> None:
     """Print what the names of the files tell: those left out, missing epochs, and equal files."""
     if found.left_out:
         names = short_list([path.name for path in found.left_out], 5)
-        say(f"note: left out, without an epoch in the name: {names}", name="boxscore")
+        say(f"note: skipped, because --number finds no epoch in their names: {names}", name="boxscore")
     missing = found.missing()
     if missing:
-        say(f"note: no results of epochs {short_list(missing)}", name="boxscore")
+        say(f"note: no results for epoch{'s' * (len(missing) > 1)} {short_list(missing)}", name="boxscore")
     for paths in found.same():
-        say(f"note: the same bytes: {short_list([str(path) for path in paths], 5)}", name="boxscore")
+        say(
+            f"note: these files are identical: {short_list([str(path) for path in paths], 5)}",
+            name="boxscore",
+        )
 
 
 def _say_failed(failed: Mapping[int, str], found: EpochFiles) -> None:
@@ -197,7 +200,7 @@ def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespa
     apart = curve.behind[last]
     if not curve.behind.any():
         title = f"All {count} epochs have the same {metric}: {score}."
-        step = "Look at whether these are the results of one epoch."
+        step = "Check whether the files hold the results of one and the same epoch."
     elif best == last:
         title = f"The last epoch, {epochs[last]}, is the best: {score}."
         step = "More epochs may raise it."
@@ -207,8 +210,8 @@ def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespa
             f"{values[last]:.4f} ({p})."
         )
         step = (
-            f"How many {unit}s would tell: boxscore compare {truth} {paths[last]} {paths[best]} --metrics "
-            f"{metric} --plan"
+            f"To see how many {unit}s would settle it: boxscore compare {truth} {paths[last]} {paths[best]} "
+            f"--metrics {metric} --plan"
         )
     else:
         title = (
@@ -224,10 +227,10 @@ def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespa
     changes = "lowers" if curve.lower_is_better else "raises"
     choice = (
         f"The best of {count} looks better than it is: choosing it on these images {changes} {metric} by "
-        f"{amount}. State {metric} of other images."
+        f"{amount}. Report {metric} on other images, such as a test set."
     )
     how = (
-        f"p_value: of the epoch being as good as every other one; may_be_best: above "
+        f"p_value: tests whether the epoch is at least as good as every other one; may_be_best: above "
         f"{1 - curve.confidence:.4g}. In {share} of samples the truly best epoch is among them."
     )
     return [title, others, choice, step, how]

@@ -34,6 +34,9 @@ DEEPEST = 4
 
 NUMBER = re.compile("[0-9]+")
 
+MOST_MISSING = 1000
+"""Maximum number of missing epochs in a row that are listed."""
+
 
 class EpochFiles(NamedTuple):
     """The results of each epoch, in ascending order."""
@@ -75,10 +78,6 @@ def missing_epochs(epochs: Sequence[int]) -> list[int]:
         if (after - before) % step == 0 and after - before <= MOST_MISSING * step
         for epoch in range(before + step, after, step)
     ]
-
-
-MOST_MISSING = 1000
-"""Maximum number of missing epochs in a row that are listed."""
 
 
 def find_epochs(given: str | Path | Sequence[str | Path], *, number: str | None = None) -> EpochFiles:

@@ -276,7 +276,7 @@ class _Restricted(NamedTuple):
         units = ", in fractions of the image size" if self.file.fractions else ""
         text = (
             f"{self.file.source}: {counted(len(self.file.regions), 'region')}{only} for {of}{units}. {those} "
-            f"{verb(out, 'have')} the center {where} and {verb(out, 'do')} not count."
+            f"{'has its' if out == 1 else 'have their'} center {where} and {verb(out, 'do')} not count."
         )
         without = images - self.own
         if self.side == "inside" and not self.has_every and without:

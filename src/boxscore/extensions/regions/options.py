@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from boxscore._utils.text import counted_of, verb
+from boxscore._utils.text import counted_of
 from boxscore.cli.arguments import IMAGES_TOPIC, INPUT, Option
 from boxscore.evaluation import Evaluation
 
@@ -51,8 +51,10 @@ def note_on_detections(evaluation: Evaluation, arguments: argparse.Namespace, me
     if not out:
         return []
     return [
-        f"note: {counted_of(out, count, 'detection')} {verb(out, 'have')} the center where nothing counts: "
-        f"{'it counts' if out == 1 else 'they count'} only if matched to an object that counts."
+        f"note: {counted_of(out, count, 'detection')} "
+        f"{'has its' if out == 1 else 'have their'} center where nothing counts; "
+        f"{'it counts only if it matches' if out == 1 else 'they count only if they match'} an object that "
+        "counts."
     ]
 
 
