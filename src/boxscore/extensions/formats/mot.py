@@ -48,6 +48,8 @@ from boxscore.formats._sniffer import Sniffer
 from boxscore.formats.class_lists import class_list
 from boxscore.formats.registry import open_at
 
+FROM_ONE = "left and top were reduced by 1, because MOTChallenge counts pixels from 1"
+
 PEDESTRIAN, CLASSES = "pedestrian", 13
 """MOTChallenge's class 1, and the number of its classes."""
 DISTRACTORS, ALSO_IN_MOT20 = (2, 7, 8, 12), (6,)
@@ -145,7 +147,8 @@ class MotFormat(Format):
             kept = np.ones(len(numbers), dtype=bool)
         if column == "none":
             kept &= ~ignored
-        _tell(read, kept, ignored, role, column, of_pedestrians=labels is None)
+        from_one = _labels_of(file) is None
+        _tell(read, kept, ignored, role, column, of_pedestrians=labels is None, from_one=from_one)
         # Every frame of the sequence is an image.
         chosen = np.flatnonzero(kept)
         frames = read.frames
@@ -166,7 +169,7 @@ class MotFormat(Format):
             labels=[PEDESTRIAN] if labels is None else list(range(len(labels))),
             label=label[chosen],
             classes=labels,
-            boxes=read.boxes(from_one=_labels_of(file) is None)[chosen],
+            boxes=read.boxes(from_one=from_one)[chosen],
             box_format="xywh",
             place=lambda row: read.lines.place(int(chosen[row])),
             file_names=None if info is None else [info.file_name(frame) for frame in images.tolist()],
@@ -192,10 +195,7 @@ class MotFormat(Format):
             source = Path(ground_truth.source)
             from_one = _labels_of(source / "gt" / "gt.txt" if source.is_dir() else source) is None
         if from_one and not is_same:
-            text = (
-                f"{read.file.name}: left and top were reduced by 1, because MOTChallenge counts pixels from 1"
-            )
-            warn_user(BoxscoreWarning(f"{text}.", severity="note"))
+            warn_user(BoxscoreWarning(f"{read.file.name}: {FROM_ONE}.", severity="note"))
         labels, label = _labels(read, options, ground_truth, is_same=is_same)
         images, image = np.unique(read.frames, return_inverse=True)
         rows = Rows(
@@ -281,22 +281,32 @@ def _kinds(read: _Read, flagged: BoolArray, info: _Sequence | None) -> tuple[Boo
 
 
 def _tell(
-    read: _Read, kept: BoolArray, ignored: BoolArray, role: str, column: str | None, *, of_pedestrians: bool
+    read: _Read,
+    kept: BoolArray,
+    ignored: BoolArray,
+    role: str,
+    column: str | None,
+    *,
+    of_pedestrians: bool,
+    from_one: bool,
 ) -> None:
-    """Tell the user how the flags are read, if that matters, and how to read them in another way."""
+    """Tell the user how flags and pixels are read, if that matters, and how to read flags in another way."""
     count = int((kept & ignored).sum())
     treated = f"{counted(count, 'object')} " + ("to ignore" if role == "ignore" else "taken as crowds")
     left_out = f"{int((~kept).sum()):,} left out"
+    parts = []
     if of_pedestrians:
         how = "as in TrackEval: " if column is None else ""
-        text = f"{how}{counted(int((kept & ~ignored).sum()), 'pedestrian')}, {treated}, {left_out}"
-        text += "; left and top were reduced by 1, because MOTChallenge counts pixels from 1"
+        parts.append(f"{how}{counted(int((kept & ~ignored).sum()), 'pedestrian')}, {treated}, {left_out}")
     elif ignored.any():
-        text = f"flag 0: {treated}, {left_out}"
-    else:
-        return
-    ways = "--gt-columns ignore=flag, crowd=flag or ignore=none reads flag 0 in another way"
-    warn_user(BoxscoreWarning(f"{read.file.name}: {text}; {ways}.", severity="note"))
+        parts.append(f"flag 0: {treated}, {left_out}")
+    by_flag = bool(parts)
+    if from_one:
+        parts.append(FROM_ONE)
+    if by_flag:
+        parts.append("--gt-columns ignore=flag, crowd=flag or ignore=none reads flag 0 in another way")
+    if parts:
+        warn_user(BoxscoreWarning(f"{read.file.name}: {'; '.join(parts)}.", severity="note"))
 
 
 def _labels_of(file: Path) -> Sequence[str] | None:
