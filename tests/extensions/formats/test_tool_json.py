@@ -272,6 +272,19 @@ def test_labels_that_are_refused(head: Any, annotations: Any, message: str, tmp_
         load_ground_truth(path)
 
 
+def test_segments_of_four_points_are_no_rotated_boxes(tmp_path: Path) -> None:
+    head = {"type": "dataset", "class_names": {"0": "cat"}}
+    image = {"type": "image", "file": "a.jpg", "width": 200, "height": 100, "split": "val"}
+    label = [0, 0.1, 0.2, 0.5, 0.2, 0.5, 0.7, 0.1, 0.7]
+    for shape in ("segments", "obb"):
+        path = lines(tmp_path / f"{shape}.ndjson", [head, image | {"annotations": {shape: [label]}}])
+        table = load_ground_truth(path)
+        assert (table.rotated is not None) == (shape == "obb")
+        assert objects(table) == [("a", "cat", [20, 20, 100, 70])]
+        assert table.masks is not None
+        assert table.area.round(6).tolist() == [4000]
+
+
 def test_without_sizes_boxes_stay_fractions(tmp_path: Path) -> None:
     head = {"type": "dataset", "class_names": {"0": "cat"}}
     image = {"type": "image", "file": "a.jpg", "split": "val"}

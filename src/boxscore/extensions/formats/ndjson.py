@@ -4,6 +4,7 @@ Conventions
 -----------
 - Labels are those of YOLO text files, and are read by the same code: fractions of the image size, class
   numbers from 0 into ``class_names``. An image without ``annotations`` has no objects.
+- Labels under ``obb`` are rotated boxes. Those under ``segments`` never are, even with four points.
 - The split is ``val`` unless the user gives another; a file without ``val`` has no default, because
   Ultralytics then splits the images at random.
 - When it trains, Ultralytics may rename images to their line number in the file (the line on the data set is
@@ -106,6 +107,7 @@ class NdjsonFormat(RowFormat):
         ends: list[int] = []
         places: list[str] = []
         numbers: list[int] = []
+        kinds: set[str | None] = set()
         for position, (line, content) in enumerate(images, start=1):
             if (content.split or "train") != split:
                 continue
@@ -113,7 +115,9 @@ class NdjsonFormat(RowFormat):
             if not content.file:
                 raise FileFormatError("an image", "have a file", got="none", place=place)
             gathered.image(content.file, content.width, content.height)
-            labels += _labels(content.annotations or {}, place)
+            shape, of_image = _labels(content.annotations or {}, place)
+            labels += of_image
+            kinds.add(shape)
             ends.append(len(labels))
             places.append(place)
             numbers.append(position)
@@ -131,7 +135,10 @@ class NdjsonFormat(RowFormat):
             of_images.sizes,
         )
         _report_numbers(path, files.images, numbers, len(images))
-        rows = rows_of_lines(files, lines, shapes_of_labels(lines, _keypoints(head), options.written))
+        shapes = shapes_of_labels(lines, _keypoints(head), options.written)
+        if "obb" not in kinds or "segments" in kinds:
+            shapes = shapes._replace(corners=None)
+        rows = rows_of_lines(files, lines, shapes)
         return dataclasses.replace(rows, scores=None, image_columns={LINE: np.array(numbers, dtype=np.int64)})
 
 
@@ -149,8 +156,8 @@ def _report_numbers(path: Path, names: Sequence[str], numbers: Sequence[int], co
         warn_user(BoxscoreWarning(text, severity="note"))
 
 
-def _labels(annotations: dict[str, Any], place: str) -> list[list[float]]:
-    """Return the numbers of each label of an image, the class first."""
+def _labels(annotations: dict[str, Any], place: str) -> tuple[str | None, list[list[float]]]:
+    """Return the kind of the labels of an image, and the numbers of each, the class first."""
     given = [key for key in _SHAPES if annotations.get(key)]
     other = [key for key in annotations if key not in _SHAPES and annotations[key]]
     if other:
@@ -166,7 +173,7 @@ def _labels(annotations: dict[str, Any], place: str) -> list[list[float]]:
         valid = isinstance(label, list) and len(label) > 1
         if not valid or not all(type(number) in (int, float) and abs(number) < 1e300 for number in label):
             raise FileFormatError("a label", "be a list of numbers", got=repr(label)[:60], place=place)
-    return labels
+    return (given[0] if given else None), labels
 
 
 def _keypoints(head: _Line) -> tuple[int, int] | None:
