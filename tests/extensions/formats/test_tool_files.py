@@ -370,6 +370,16 @@ def test_what_is_wrong_with_a_file_of_odvg(tmp_path: Path) -> None:
         load_ground_truth(lines(tmp_path / "g.jsonl", phrases))
 
 
+def test_a_size_in_place_of_the_second_corner_of_odvg_is_refused(tmp_path: Path) -> None:
+    for box in ([120, 20, 30, 40], [20, 60, 30, 40]):
+        path = lines(tmp_path / "d.jsonl", odvg({"bbox": box, "category": "cat"}))
+        with pytest.raises(InputError, match=r"line 1, instance 0 of .*are these x,y,w,h\?"):
+            load_ground_truth(path)
+        x, y, width, height = box
+        table = load_ground_truth(path, box_format="xywh")
+        assert objects(table) == [("a", "cat", [x, y, x + width, y + height])]
+
+
 # ---------------------------------------------------------------- OpenLABEL
 
 

@@ -2,8 +2,10 @@
 
 Conventions
 -----------
-- ``bbox`` is two corners in pixels. The class is ``category``, or the name of the number ``label`` in the
-  class list of the user or in ``label_map.json`` next to the file.
+- ``bbox`` is two corners in pixels, the upper left one first; the reverse is an error, because the numbers
+  may be a corner and a size.
+- The class is ``category``, or the name of the number ``label`` in the class list of the user or in
+  ``label_map.json`` next to the file.
 - Lines with ``grounding`` (phrases of a caption) are refused, because phrases are not classes.
 
 References
@@ -69,7 +71,7 @@ class OdvgFormat(RowFormat):
         if names is None and beside.is_file():
             whole = (LABEL_MAP, "an object of names by number")
             names = decoded(beside, dict[int, str], record="class", whole=whole)
-        gathered = Gathered(path, options)
+        gathered = Gathered(path, options, any_corners=False)
         known: dict[int, str] = {}
         for number, line in lines_of(path, _Line, "an ODVG file"):
             if line.detection is None:
