@@ -475,6 +475,41 @@ def test_polygons_and_tags_of_darwin(tmp_path: Path) -> None:
         load_ground_truth(darwin(tmp_path, tag))
 
 
+def path_of(low: float, high: float) -> list[dict[str, float]]:
+    corners = ((low, low), (high, low), (high, high), (low, high))
+    return [{"x": x, "y": y} for x, y in corners]
+
+
+def test_paths_of_darwin_inside_others_are_holes(tmp_path: Path) -> None:
+    paths = [path_of(0, 40), path_of(10, 20), path_of(12, 14), path_of(50, 60)]
+    apart = [path_of(0, 40), path_of(40, 50)]
+    polygons = [{"name": "cat", "polygon": {"paths": one}} for one in (paths, apart)]
+    table = load_ground_truth(darwin(tmp_path, *polygons))
+    assert table.area.tolist() == [1600 - 100 + 4 + 100, 1700]
+    assert table.boxes.tolist() == [[0, 0, 60, 60], [0, 0, 50, 50]]
+    assert table.masks is not None
+    assert table.masks.area.tolist() == table.area.tolist()
+    expected = np.zeros((100, 200), dtype=bool)
+    for low, high, value in ((0, 40, 1), (10, 20, 0), (12, 14, 1), (50, 60, 1)):
+        expected[low:high, low:high] = value
+    assert np.array_equal(table.masks.arrays()[0], expected)
+    assert "1 RLE, 1 polygons" in repr(table.masks)
+    with pytest.raises(FileFormatError, match=r"have no holes where image sizes are unknown.*export COCO"):
+        load_ground_truth(darwin(tmp_path, polygons[0], slots=None))
+    assert len(load_ground_truth(darwin(tmp_path, polygons[1], slots=None))) == 1
+
+
+def test_a_path_of_darwin_that_ends_with_the_image(tmp_path: Path) -> None:
+    whole = [{"x": x, "y": y} for x, y in ((0, 0), (200, 0), (200, 100), (0, 100))]
+    table = load_ground_truth(
+        darwin(tmp_path, {"name": "cat", "polygon": {"paths": [whole, path_of(10, 20)]}})
+    )
+    assert table.masks is not None
+    assert (table.area.tolist(), table.masks.area.tolist()) == ([19900], [19900])
+    table = load_ground_truth(darwin(tmp_path, {"name": "cat", "polygon": {"paths": [whole, whole]}}))
+    assert table.area.tolist() == [0]
+
+
 def test_folders_of_darwin_tell_images_apart(tmp_path: Path) -> None:
     for number, folder in enumerate("xy"):
         darwin(tmp_path / "d" / str(number), DARWIN_BOX, path=f"/{folder}")

@@ -33,6 +33,7 @@ from boxscore.data.boxes import BoxFormat
 from boxscore.data.scores import all_or_none
 from boxscore.data.vocabulary import Categories, Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
+from boxscore.extensions.formats._holes import may_overlap, with_holes
 from boxscore.formats import _json
 from boxscore.formats._coco_records import DECODING_ERRORS
 from boxscore.formats._format import ReadOptions
@@ -217,20 +218,36 @@ class Gathered:
         *,
         score: float | None = None,
         crowd: bool = False,
+        holes: Sequence[Sequence[float]] | None = None,
+        even_odd: bool = False,
     ) -> None:
-        """Add an object by the outlines of its parts."""
-        outlines = []
+        """Add an object by the outlines of its parts, and of its holes.
+
+        With ``even_odd``, a part inside another is a hole of it.
+        """
+        outlines: list[FloatArray] = []
+        cut: list[FloatArray] = []
         area = 0.0
-        for points in parts or [()]:
+        for points in [*(parts or [()]), *(holes or ())]:
             if len(points) < 6 or len(points) % 2:
                 got = f"{len(points)} numbers"
                 raise FileFormatError("a polygon", "have three points or more", got=got, place=str(origin))
             outline = _finite(points, origin)
+            if len(outlines) == max(len(parts), 1):
+                cut.append(outline)
+                continue
             x, y = outline[0::2], outline[1::2]
             area += abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
             outlines.append(outline)
         self._polygons += 1
-        box, mask = box_around(np.concatenate(outlines)), [outline.tolist() for outline in outlines]
+        mask: Any = [outline.tolist() for outline in outlines]
+        box = box_around(np.concatenate(outlines))
+        if cut or (even_odd and may_overlap(outlines)):
+            size = self._sizes[image]
+            if math.isnan(size[0]):
+                rule, cause = "have no holes where image sizes are unknown", "export COCO there"
+                raise FileFormatError("a polygon", rule, got="some", place=str(origin), cause=cause)
+            mask, area = with_holes(outlines, cut, size, str(origin)) or (mask, area)
         self.add(image, label, box, origin, score=score, area=area, mask=mask, crowd=crowd)
 
     def add_rotated(

@@ -3,6 +3,7 @@
 Conventions
 -----------
 - Boxes are pixels. A polygon has its own points, possibly in several parts; the box that V7 adds is not used.
+  A part inside another is a hole, which makes the mask a run-length encoding.
 - An image is the ``name`` of the item below its ``path``, a folder of the data set (``filename`` in 1.0).
 - Annotations of a model have ``inference.confidence``, their score.
 - Tags label whole images. Lines, skeletons, ellipses and masks are left out with a warning. Videos and items
@@ -149,6 +150,6 @@ def _add(annotation: _Annotation, image: int, origin: Origin, gathered: Gathered
     elif polygon is not None:
         paths = polygon.paths or ([polygon.path] if polygon.path else [])
         parts = [[number for point in part for number in (point.x, point.y)] for part in paths]
-        gathered.add_polygons(image, label, parts, origin, score=score)
+        gathered.add_polygons(image, label, parts, origin, score=score, even_odd=True)
     elif box is not None:
         gathered.add_box(image, label, (box.x, box.y, box.w, box.h), "xywh", origin, score=score)
