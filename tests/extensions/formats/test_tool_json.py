@@ -566,6 +566,24 @@ def test_shapes_of_superannotate(tmp_path: Path) -> None:
     assert table.rotated is not None
 
 
+def test_exclude_of_superannotate_is_a_hole(tmp_path: Path) -> None:
+    outer = [0, 0, 40, 0, 40, 40, 0, 40]
+    hole = [10, 10, 20, 10, 20, 20, 10, 20]
+    beyond = [30, 30, 60, 30, 60, 60, 30, 60]
+    polygon = {"type": "polygon", "className": "cat", "points": outer}
+    instances = [polygon | {"exclude": holes} for holes in ([hole, hole, beyond], [], None)]
+    content = {"metadata": {"name": "a.jpg", "width": 200, "height": 100}, "instances": instances}
+    table = load_ground_truth(dump(tmp_path / "a.jpg.json", content))
+    assert table.area.tolist() == [1600 - 100 - 100, 1600, 1600]
+    assert table.boxes.tolist() == [[0, 0, 40, 40]] * 3
+    assert table.masks is not None
+    assert table.masks.area.tolist() == table.area.tolist()
+    assert not table.masks.arrays()[0][10:20, 10:20].any()
+    content["metadata"] = {"name": "a.jpg"}
+    with pytest.raises(FileFormatError, match="have no holes where image sizes are unknown"):
+        load_ground_truth(dump(tmp_path / "a.jpg.json", content))
+
+
 def test_older_files_of_superannotate(tmp_path: Path) -> None:
     meta = {"type": "meta", "name": "imageAttributes", "width": 200, "height": 100}
     polygon = {"type": "polygon", "className": "dog", "classId": 2, "points": [0, 0, 10, 0, 0, 20]}

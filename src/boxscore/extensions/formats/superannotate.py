@@ -5,6 +5,7 @@ Conventions
 - An image is the ``name`` in ``metadata``; in older files without it, the name of the file.
 - ``probability`` is 100 for objects drawn by hand, so it is not a score.
 - Objects without a class are left out, like points, lines, ellipses and cuboids, with a warning.
+- ``exclude`` of a polygon has its holes, which make the mask a run-length encoding.
 - ``classes/classes.json`` of an export lists the classes.
 
 References
@@ -44,6 +45,7 @@ class _Instance(msgspec.Struct, gc=False):
     class_name: str | None = msgspec.field(default=None, name="className")
     class_id: int | None = msgspec.field(default=None, name="classId")
     points: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"{}"))
+    exclude: list[list[float]] | None = None
     name: str | None = None
     width: float | None = None
     height: float | None = None
@@ -140,7 +142,7 @@ def _add(instance: _Instance, image: int, origin: Origin, gathered: Gathered) ->
         got = " ".join(bytes(instance.points).decode(errors="replace").split())[:40]
         raise FileFormatError(f"points of a {kind}", rule, got=got, place=str(origin)) from None
     if kind == "polygon":
-        gathered.add_polygon(image, label, points, origin)
+        gathered.add_polygons(image, label, [points], origin, holes=instance.exclude)
         return
     missing = [name for name in _CORNERS[kind] if name not in points]
     if missing:
