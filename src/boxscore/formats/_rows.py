@@ -213,7 +213,7 @@ def detections_of(rows: Rows, options: ReadOptions, ground_truth: GroundTruth | 
     # With ground truth, use its vocabularies, and its image sizes where they are otherwise unknown.
     else:
         images, categories = ground_truth.images, ground_truth.categories
-        image_rows = _image_rows(rows, ground_truth)
+        image_rows = matched_images(rows, ground_truth)
         image = image_rows[rows.image]
         sizes[unknown & (image_rows >= 0)] = images.sizes[image_rows[unknown & (image_rows >= 0)]]
         unknown = _are_unknown(sizes)
@@ -371,7 +371,7 @@ def _sizes(rows: Rows, options: ReadOptions) -> FloatArray:
     return np.where(np.isnan(given), sizes, given)
 
 
-def _image_rows(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
+def matched_images(rows: Rows, ground_truth: GroundTruth) -> NDArray[np.int32]:
     """Return the row of each image in the ground truth, [I]; -1 for an image without boxes."""
     # Look up images with boxes only: detection files may list images that the ground truth does not have.
     used = np.flatnonzero(np.bincount(rows.image, minlength=len(rows.images)))

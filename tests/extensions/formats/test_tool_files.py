@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore.data.vocabulary import Images
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.formats import detect_format, load_detections, load_ground_truth
 from support.annotations import write
@@ -445,3 +446,31 @@ def test_shapes_of_openlabel_that_are_no_boxes(tmp_path: Path) -> None:
     assert np.isnan(
         load_ground_truth(openlabel(tmp_path / "a.json", object_data={"bbox": [SHAPE]})).images.sizes
     ).all()
+
+
+# ---------------------------------------------------------------- Roboflow
+
+
+def test_responses_on_resized_images_are_refused(tmp_path: Path) -> None:
+    truth = boxscore.GroundTruth.from_arrays(
+        ["a"],
+        ["cat"],
+        [CAT[2]],
+        images=Images.build(["a", "b"], file_names=["a.jpg", "b.jpg"], sizes=[(200, 100)] * 2),
+    )
+
+    def respond(width: float, height: float, *, scale: float = 1) -> Path:
+        center = {"x": 60 * scale, "y": 45 * scale, "width": 100 * scale, "height": 50 * scale}
+        found = {"class": "cat", "confidence": 0.9, **center}
+        # An image without predictions may have any size.
+        size = {"width": width, "height": height}
+        dump(tmp_path / "r" / "b.json", {"image": {"width": 7, "height": 7}, "predictions": []})
+        return dump(tmp_path / "r" / "a.json", {"image": size, "predictions": [found]}).parent
+
+    for path in (respond(200, 100), respond(201, 99)):
+        assert objects(load_detections(path, truth)) == [CAT]
+    path = respond(400, 200, scale=2)
+    message = r"image 'a' must have the size that the ground truth states, 200 x 100\. Got 400 x 200"
+    with pytest.raises(FileFormatError, match=message + r".*--network-input stretch:400x200"):
+        load_detections(path, truth)
+    assert objects(load_detections(path, truth, network_input="stretch:400x200")) == [CAT]

@@ -4,6 +4,8 @@ Conventions
 -----------
 - ``x`` and ``y`` are the center of the box, in pixels; ``points`` are the outline of a mask.
 - An image is named by ``image_path`` of its predictions, as Roboflow's SDK writes it, or by the file.
+- Boxes are pixels of the image that was sent. Another size than in the ground truth is an error, unless the
+  user scales boxes back.
 - A workflow wraps the response in its output, and in a list of one image.
 
 References
@@ -17,14 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from boxscore.data.tables import GroundTruth
+from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, decoded, decoded_text
 from boxscore.extensions.formats._json_folders import files_of_images, first_json
 from boxscore.extensions.formats._responses import DetectionsFormat
 from boxscore.formats._format import ReadOptions
-from boxscore.formats._rows import Rows
+from boxscore.formats._rows import Rows, detections_of, matched_images
 from boxscore.formats._sniffer import Sniffer
 
 _WHOLE = ("a response of Roboflow's inference", "an object with predictions")
@@ -92,8 +95,46 @@ class RoboflowFormat(DetectionsFormat):
                 _add(prediction, image, Origin("prediction", number, file), gathered)
         return gathered.rows(of_results=True)
 
+    def load_detections(
+        self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None
+    ) -> Detections:
+        """Read detections; raise if their images have other sizes than those of the ground truth."""
+        rows = self.rows_of(path, options, ground_truth)
+        is_scaled = "network_input" in options.further or (
+            options.written is not None and options.written.fractions
+        )
+        if ground_truth is not None and not is_scaled:
+            _check_sizes(rows, ground_truth)
+        return detections_of(rows, options, ground_truth)
+
 
 FORMAT = RoboflowFormat()
+
+
+def _check_sizes(rows: Rows, ground_truth: GroundTruth) -> None:
+    """Raise if an image with boxes is not as large as in the ground truth; unknown sizes pass."""
+    if rows.sizes is None:
+        return
+    images = matched_images(rows, ground_truth)
+    found = np.flatnonzero(images >= 0)
+    sizes, known = rows.sizes[found], ground_truth.images.sizes[images[found]]
+    wrong = np.asarray((np.abs(sizes - known) > 1).any(axis=1))
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    got, size = ("{:g} x {:g}".format(*side) for side in (sizes[at], known[at]))
+    cause = (
+        "were images resized before inference? run it on those of the ground truth, or scale boxes back: "
+        f"--network-input stretch:{got.replace(' ', '')}, or letterbox: or corner: for padded images (in "
+        "Python network_input=)"
+    )
+    raise FileFormatError(
+        f"image {str(rows.images[int(found[at])])[:60]!r}",
+        f"have the size that the ground truth states, {size}",
+        got=f"{got}, and others in {int(wrong.sum()):,} of {len(wrong):,} images with detections",
+        place=rows.source,
+        cause=cause,
+    )
 
 
 def _unwrapped(content: Any, file: Path, depth: int = 0) -> Any:
