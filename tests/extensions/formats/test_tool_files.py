@@ -474,3 +474,23 @@ def test_responses_on_resized_images_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=message + r".*--network-input stretch:400x200"):
         load_detections(path, truth)
     assert objects(load_detections(path, truth, network_input="stretch:400x200")) == [CAT]
+
+
+# ---------------------------------------------------------------- COCO with further keys
+
+
+@pytest.mark.parametrize("key", ["captures", "openlabel", "sensor"])
+@pytest.mark.parametrize("first", [True, False])
+def test_coco_with_a_key_of_another_format_is_coco(key: str, *, first: bool, tmp_path: Path) -> None:
+    coco = {
+        "images": [{"id": 1, "file_name": "a.jpg", "width": 200, "height": 100}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 20, 100, 50], "area": 5000, "iscrowd": 0}
+        ],
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    more: dict[str, Any] = {"captures": [], key: {} if key == "openlabel" else []}
+    path = dump(tmp_path / "truth.json", {**more, **coco} if first else {**coco, **more})
+    assert detect_format(path)[0] == "coco"
+    table = load_ground_truth(path)
+    assert table.boxes.tolist() == [CAT[2]]

@@ -47,6 +47,12 @@ def first_json(sniffer: Sniffer) -> Sniffer | None:
     return None if first is None else Sniffer(first)
 
 
+def is_coco(sniffer: Sniffer) -> bool:
+    """Whether a JSON file has the lists or the records of COCO; other keys beside them mean nothing."""
+    keys = (("images", "annotations"), ("images", "categories"), ("image_id", "category_id"))
+    return any(sniffer.has_keys(*pair) for pair in keys)
+
+
 def _is_filled(file: Path) -> bool:
     return file.read_bytes().removeprefix(b"\xef\xbb\xbf").split() not in ([b"[]"], [b"[", b"]"], [])
 

@@ -24,6 +24,7 @@ from boxscore._utils.text import counted, short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
+from boxscore.extensions.formats._json_folders import is_coco
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -87,7 +88,7 @@ class OpenLabelFormat(RowFormat):
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect the only key of the file."""
-        return "OpenLABEL" if sniffer.has_keys("openlabel") else None
+        return "OpenLABEL" if sniffer.has_keys("openlabel") and not is_coco(sniffer) else None
 
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read the boxes of every frame."""

@@ -20,7 +20,7 @@ import msgspec
 
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Corners, Gathered, Origin, decoded, decoded_text
-from boxscore.extensions.formats._json_folders import json_files
+from boxscore.extensions.formats._json_folders import is_coco, json_files
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -87,7 +87,7 @@ class UnityFormat(RowFormat):
         """Detect captures with annotations, or a folder of such files."""
         if not sniffer.is_folder:
             known = sniffer.has_keys("captures", "annotations") or sniffer.has_keys("captures", "sensor")
-            return "captures of Unity's Perception" if known else None
+            return "captures of Unity's Perception" if known and not is_coco(sniffer) else None
         inner = sniffer.inside(next((name for name in sniffer.names if name.startswith("sequence.")), ""))
         if any(_is_captures(name) for name in sniffer.names):
             return "a folder of captures of Unity's Perception"
