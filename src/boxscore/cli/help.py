@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from boxscore._utils.text import wrapped
+from boxscore._utils.text import counted, wrapped
 from boxscore.cli.arguments import HEADINGS, INPUT, INPUTS, NOT_IN_FILES, OUTPUT_GROUP, TOPICS, Option
 from boxscore.cli.streams import colored, terminal_width
 
@@ -96,8 +96,8 @@ def command_help(
                 if option.topic == topic:
                     lines += _entry(_call(option), _explanation(option))
     elif topics:
-        count = len(options) - len(shown)
-        more = f"{count} more options in boxscore {name} --help-all: {'; '.join(topics)}."
+        count = counted(len(options) - len(shown), "more option")
+        more = f"{count} in boxscore {name} --help-all: {'; '.join(topics)}."
         lines += ["", wrapped(more, _width())]
     return "\n".join(lines) + "\n"
 

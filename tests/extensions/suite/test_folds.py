@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -54,9 +55,39 @@ def test_differences_are_tested_over_folds(result: SuiteResult) -> None:
     # The distribution function of Student's t with two degrees of freedom has a closed form.
     assert row["p_value"] == pytest.approx(1 - abs(t) / np.sqrt(2 + t * t))
     assert (row["verdict"] == "cannot tell") == (row["p_value"] > 0.05)
-    assert (row["low_sets"] <= 0 <= row["high_sets"]) == (row["p_value"] > 0.05)
+    assert (row["low_folds"] <= 0 <= row["high_folds"]) == (row["p_value"] > 0.05)
     assert "t-test over folds" in result.rule
     assert result.as_dict()["folds"] == FOLDS
+
+
+def test_folds_are_called_folds_and_have_no_interval_of_images(
+    folder: Path, tmp_path: Path, run: Run, result: SuiteResult
+) -> None:
+    """That of images may exclude 0 where the verdict is that of folds."""
+    columns = [*result.to_frame(), *result.model_frame(), *result.difference_frame()]
+    assert not [name for name in columns if "set" in name or name.endswith("_images")]
+    assert {"fold", "worst_fold", "low_folds", "high_folds", "folds_won", "folds_lost"} <= {*columns}
+    row = result.difference_frame().iloc[0]
+    delta = result.values[:, 1] - result.values[:, 0]
+    assert (row["folds_won"], row["folds_lost"]) == ((delta > 0).sum(), (delta < 0).sum())
+    printed = run("suite", folder, "--folds", FOLDS, "--wide", "--quiet", "--report", tmp_path / "out").out
+    text = (tmp_path / "out" / "suite.html").read_text(encoding="utf-8").partition("<main")[2]
+    for shown in (printed, re.sub("<[^>]*>", " ", text)):
+        assert not re.search(r"\bsets?\b|_sets?\b", shown)
+        assert "over folds" in shown
+    # One model is the best on all of them.
+    assert [line.split()[9] for line in printed.splitlines() if line.startswith("model0 ")] == [str(FOLDS)]
+
+
+def test_shared_wins_have_decimals(tmp_path: Path, run: Run) -> None:
+    write_sets(tmp_path, sets=FOLDS, images=24)
+    (tmp_path / "set1" / "model1.json").write_bytes((tmp_path / "set1" / "model0.json").read_bytes())
+    printed = run("suite", tmp_path, "--folds", FOLDS, "--wide", "--quiet", "--show", "model", "wins").out
+    assert [line.split() for line in printed.splitlines() if line.startswith("model")] == [
+        ["model", "wins"],
+        ["model0", "2.50"],
+        ["model1", "0.50"],
+    ]
 
 
 def test_a_missing_fold_leaves_no_interval_and_no_verdict(tmp_path: Path) -> None:
@@ -65,7 +96,8 @@ def test_a_missing_fold_leaves_no_interval_and_no_verdict(tmp_path: Path) -> Non
     result = run_suite(Suite.read(tmp_path), folds=FOLDS, resamples=5, workers=1)
     frame, difference = result.model_frame(), result.difference_frame().iloc[0]
     assert np.isfinite(frame["low"][0])
-    assert np.isnan(frame["low"][1])
+    assert np.isnan(frame.loc[1, ["sd", "low", "high"]].tolist()).all()
+    assert frame["sd"][0] == pytest.approx(result.values[:, 0].std(ddof=1))
     assert np.isnan(difference["p_value"])
     assert difference["verdict"] == "cannot tell"
     assert "folds without a result: model1" in result.interval_note
@@ -85,7 +117,6 @@ def test_repeated_rounds_are_wider_than_as_many_folds(tmp_path: Path) -> None:
     six, twice = (run_suite(suite, folds=folds, resamples=5, workers=1) for folds in (6, 3))
     wide, narrow = twice.model_frame(), six.model_frame()
     assert (wide["high"] - wide["low"] > narrow["high"] - narrow["low"]).all()
-    assert np.isnan(twice.difference_frame()["low_images"]).all()
 
 
 def test_folds_in_the_file_and_wrong_numbers(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,9 +131,21 @@ def test_folds_in_the_file_and_wrong_numbers(folder: Path, run: Run, monkeypatch
     value = json.loads(run("suite", path, "--resamples", 5, "--output", "json").out)
     assert {"mean", "sd", "low", "high"} <= value["models"][0].keys()
     assert "multiple of the 4 folds. Got 3" in run.error("suite", folder, "--folds", 4)
+    assert "at least 3" in " ".join(run("suite", "--help").out.split())
+    assert "1 more option in boxscore suite --help-all" in run("suite", "--help").out
     for wrong in (2, 0, "three"):
         with pytest.raises(InputError, match="folds must be a whole number"):
             Suite.read(folder).of_folds(wrong)  # type: ignore[arg-type]
+
+
+def test_a_file_of_folds_without_sets(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "suite.toml"
+    path.write_text('[suite]\nground_truth = "{set}/gt.json"\nfolds = 3\n[models]\na = "{set}/a.json"\n')
+    for options in ((), ("--folds", 3)):
+        error = run.error("suite", path, *options)
+        assert f"a suite must have sets. Got none in {path}; a table [sets.NAME] adds one" in error
+    path.write_text(path.read_text().replace("folds = 3", "folds = 1"))
+    assert "suite.folds must be a whole number >= 3. Got 1" in run.error("suite", path)
 
 
 def test_the_page_states_the_rule(folder: Path, tmp_path: Path) -> None:

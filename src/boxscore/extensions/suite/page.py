@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from boxscore._utils.files import write_folder
-from boxscore._utils.text import csv_table, json_value
+from boxscore._utils.text import counted, csv_table, json_value
 from boxscore.extensions.decisions.swapping import level_of
 from boxscore.extensions.decisions.wording import p_text
 from boxscore.extensions.pages.html import render_static
@@ -69,9 +69,10 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
     # Everything else is JSON, as written to the file.
     plain = json.loads(json.dumps(json_value(result.as_dict())))
     count = int((~worked).sum())
+    sets, images = counted(len(rows), result.suite.unit), int(result.images.sum())
     return {
         "title": result.suite.name,
-        "lede": f"{len(rows)} sets, {len(result.models)} models, {int(result.images.sum()):,} images",
+        "lede": f"{sets}, {len(result.models)} models, {images:,} images",
         "metric": result.caption,
         "falls": result.falls,
         "models": result.models,
@@ -88,7 +89,7 @@ def view_of(result: SuiteResult, folder: Path) -> dict[str, Any]:
         "level": f"{100 * result.confidence:g}%",
         "interval_note": result.interval_note,
         "rule": result.rule,
-        "folds": result.suite.folds,
+        "unit": result.suite.unit,
         "signature": result.signature,
         "sources": [],
         "findings": [],

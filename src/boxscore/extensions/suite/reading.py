@@ -55,7 +55,7 @@ SUITE_KEYS = (
 )
 SET_KEYS = ("ground_truth", "results", "protocol", "metric", "group", *TRUTH_OPTIONS, *RESULT_OPTIONS)
 
-COLUMNS = ("set", "groups", "images", "metric")
+COLUMNS = ("set", "fold", "groups", "images", "metric")
 """Columns of the table of sets, before those of the models."""
 
 NAME = re.compile(r"[\w][\w .+@=-]*")
@@ -111,6 +111,11 @@ class Suite:
     models: tuple[str, ...]
     folds: int = 0
 
+    @property
+    def unit(self) -> str:
+        """Name of a set in columns and texts: ``fold`` or ``set``."""
+        return "fold" if self.folds else "set"
+
     @classmethod
     def read(cls, path: str | Path) -> Suite:
         """Read a suite.
@@ -135,12 +140,18 @@ class Suite:
             if model in COLUMNS:
                 rule = f"differ from {', '.join(COLUMNS)}, which are columns of the table"
                 raise InputError("a name among the models", rule, got=repr(model), place=str(path))
+        causes = {
+            "sets": "a table [sets.NAME] adds one, and {set} in a path finds those with such a file",
+            "models": 'a line NAME = "PATH" below [models] adds one',
+        }
+        if path.is_dir():
+            causes = {"sets": "each sub-folder is one", "models": "each file of results is one"}
         for what, names in (("sets", [one.name for one in suite.sets]), ("models", suite.models)):
             if not names:
-                raise InputError("a suite", f"have {what}", got="none", place=str(path))
+                raise InputError("a suite", f"have {what}", got="none", place=str(path), cause=causes[what])
             for name in names:
                 _check_name(name, what, str(path))
-        return suite
+        return suite.of_folds(suite.folds) if suite.folds else suite
 
     def of_folds(self, folds: int) -> Suite:
         """Return the suite, whose sets are the folds of a cross-validation.
@@ -199,8 +210,10 @@ def _read_file(path: Path) -> Suite:
         _check_keys(own, SET_KEYS, f"sets.{name}", place)
         sets.append(_set(name, {**common, **own}, models, path.parent, place))
     title = common.get("name", path.stem)
-    suite = Suite(_text(title, "suite.name", place), tuple(sets), tuple(models))
-    return suite.of_folds(common["folds"]) if "folds" in common else suite
+    folds = common.get("folds", 0)
+    if "folds" in common:
+        checks.whole_number(folds, LEAST_FOLDS, name="suite.folds")
+    return Suite(_text(title, "suite.name", place), tuple(sets), tuple(models), folds)
 
 
 def _table(config: Mapping[str, Any], name: str, place: str) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ Conventions
 - The folds of a cross-validation are not independent: :mod:`boxscore.extensions.suite.folds`.
 - Intervals of a difference: ``sets`` contains the differences that this test does not reject, so it excludes
   0 exactly if the verdict is ``better`` or ``worse``; none for fewer than ten sets. ``images`` is from images
-  drawn within each of these sets, and does not decide.
+  drawn within each of these sets, and does not decide. Folds have only that of the test, ``folds``.
 - If a set's metric is undefined in a draw, the draw uses the set's value.
 """
 
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
 from boxscore._utils.records import record
-from boxscore._utils.text import json_text, short_list
+from boxscore._utils.text import counted, json_text, short_list
 from boxscore.data.tables import GroundTruth
 from boxscore.extensions.decisions.compare import TOO_FEW
 from boxscore.extensions.decisions.gate import is_value
@@ -322,7 +322,8 @@ class SuiteResult:
 
         ``model, mean, estimate, low, high, median, worst, worst_set, wins``, one column per group,
         ``failed``, and ``mean_without_failed``, the mean without failed cells. ``estimate`` is the mean
-        without the bias of few images; ``low`` and ``high`` are its interval. Folds also have ``sd``.
+        without the bias of few images; ``low`` and ``high`` are its interval. Folds also have ``sd``, which
+        is NaN if one of them has no result, and ``worst_fold``.
         """
         import pandas as pd
 
@@ -331,17 +332,19 @@ class SuiteResult:
         worst = values.argmax(axis=0) if self.falls else values.argmin(axis=0)
         without = np.where(self.worked, values, np.nan)
         none = ~self.worked.any(axis=0)
+        # A failed fold says nothing of how far folds differ.
+        sd = np.where(self.worked.all(axis=0), values.std(axis=0, ddof=1), np.nan) if self.suite.folds else 0
         # One column per statistic over the sets, and a mean per group.
         columns: dict[str, Any] = {
             "model": self.models,
             "mean": values.mean(axis=0),
-            **({"sd": values.std(axis=0, ddof=1)} if self.suite.folds else {}),
+            **({"sd": sd} if self.suite.folds else {}),
             "estimate": self.spread.estimate,
             "low": low,
             "high": high,
             "median": np.median(values, axis=0),
             "worst": values[worst, np.arange(len(self.models))],
-            "worst_set": [self.sets[s] for s in worst.tolist()],
+            f"worst_{self.suite.unit}": [self.sets[s] for s in worst.tolist()],
             "wins": self.wins,
         }
         for group in self.groups:
@@ -355,11 +358,14 @@ class SuiteResult:
         return pd.DataFrame(columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per set: ``set, groups, images``, its ``metric`` if they differ, each model."""
+        """Return one row per set: ``set, groups, images``, its ``metric`` if they differ, each model.
+
+        The first column of folds is ``fold``.
+        """
         import pandas as pd
 
         groups = [" ".join(one.groups) for one in self.suite.sets]
-        head: dict[str, Any] = {"set": self.sets, **({"groups": groups} if any(groups) else {})}
+        head: dict[str, Any] = {self.suite.unit: self.sets, **({"groups": groups} if any(groups) else {})}
         head["images"] = self.images
         if self.metric == MAIN:
             head["metric"] = self.set_metrics
@@ -368,7 +374,8 @@ class SuiteResult:
     def failed_frame(self) -> pd.DataFrame:
         """Return one row per cell without a result: ``set, model, state, counts_as, price, reason``.
 
-        ``price`` is how much the model's mean would rise without this cell.
+        The first column of folds is ``fold``. ``price`` is how much the model's mean would rise without this
+        cell.
         """
         import pandas as pd
 
@@ -378,23 +385,22 @@ class SuiteResult:
             price = others.mean() - values[:, m].mean() if len(others) else np.nan
             cell = self.cells[s][m]
             rows.append((self.sets[s], self.models[m], cell.state, values[s, m], price, cell.reason))
-        return pd.DataFrame(rows, columns=["set", "model", "state", "counts_as", "price", "reason"])
+        return pd.DataFrame(rows, columns=[self.suite.unit, "model", "state", "counts_as", "price", "reason"])
 
     def difference_frame(self) -> pd.DataFrame:
         """Return one row per model except the first, which it is compared with.
 
         ``first, other, delta, low_images, high_images, low_sets, high_sets, p_value, verdict, sets_won,
-        sets_lost``; differences are other minus first, as a mean over sets.
+        sets_lost``; differences are other minus first, as a mean over sets. Folds have ``low_folds,
+        high_folds, folds_won, folds_lost`` instead, and no interval of images.
         """
         import pandas as pd
 
-        # Subtract first from other in each set and each draw: both use the same drawn images.
-        values, drawn = self.values, self.draws
-        delta = values[:, 1:] - values[:, :1]  # [S, O]
+        # Subtract first from other in each set.
+        delta = self.values[:, 1:] - self.values[:, :1]  # [S, O]
         mean = delta.mean(axis=0)
-        over_images = self._interval((drawn[..., 1:] - drawn[..., :1]).mean(axis=1), mean)
         # Take the verdict from the swap test, or of folds from a corrected t-test.
-        folds = self.suite.folds
+        folds, units = self.suite.folds, f"{self.suite.unit}s"
         p_values, reach = self._tested(delta) if folds else self._swapped(delta)
         gain = -delta if self.falls else delta
         few = not folds and len(self.sets) < LEAST_UNITS_OF_VERDICT
@@ -405,23 +411,24 @@ class SuiteResult:
                 "first": self.models[0],
                 "other": self.models[1:],
                 "delta": mean,
-                "low_images": over_images[0],
-                "high_images": over_images[1],
-                "low_sets": mean - reach,
-                "high_sets": mean + reach,
+                **({} if folds else self._over_images(mean)),
+                f"low_{units}": mean - reach,
+                f"high_{units}": mean + reach,
                 "p_value": p_values,
                 "verdict": [TOO_FEW.replace("images", "sets") if few else word for word in words.tolist()],
-                "sets_won": (gain > 0).sum(axis=0),
-                "sets_lost": (gain < 0).sum(axis=0),
+                f"{units}_won": (gain > 0).sum(axis=0),
+                f"{units}_lost": (gain < 0).sum(axis=0),
             }
         )
 
-    def _interval(self, draws: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the interval of a difference over images of every set."""
-        units, repeated = int(self.images.sum()), 0 < self.suite.folds < len(self.sets)
-        if not len(draws) or units < LEAST_UNITS or repeated:
-            return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
-        return interval(draws, value, self.confidence, METHOD, units)
+    def _over_images(self, mean: FloatArray) -> dict[str, FloatArray]:
+        """Return the ends of the intervals of mean differences [O] over images of every set."""
+        # Both models use the same drawn images.
+        draws, units = (self.draws[..., 1:] - self.draws[..., :1]).mean(axis=1), int(self.images.sum())
+        low = high = np.full(mean.shape, np.nan)
+        if len(draws) and units >= LEAST_UNITS:
+            low, high = interval(draws, mean, self.confidence, METHOD, units)
+        return {"low_images": low, "high_images": high}
 
     def _swapped(self, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Swap the models set by set; return adjusted p-values, [O], and half the width of intervals."""
@@ -454,13 +461,13 @@ class SuiteResult:
             return (
                 f"Verdict: better or worse if the p-value of a t-test over folds is at most {most}, else "
                 "cannot tell. The test allows for models that share training images (Nadeau and Bengio). "
-                f"The {share} interval of sets, here folds, excludes 0 exactly then; that of images is about "
-                "these models alone and does not decide."
+                f"The {share} interval over folds excludes 0 exactly then."
             )
         return (
             f"Verdict: better or worse if the p-value of a paired permutation test over data sets is at most "
-            f"{most}, otherwise cannot tell. The {share} interval of sets excludes 0 exactly then (from "
-            f"{LEAST_SETS} data sets on); that of images is about these data sets alone and does not decide."
+            f"{most}, otherwise cannot tell. The {share} interval over sets excludes 0 exactly then (from "
+            f"{LEAST_SETS} data sets on); that over images is about these data sets alone and does not "
+            "decide."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -527,7 +534,8 @@ class SuiteResult:
 
     def __repr__(self) -> str:
         count = int((~self.worked).sum())
-        head = f"SuiteResult: {len(self.sets)} sets x {len(self.models)} models, {self.metric}"
+        sets = counted(len(self.sets), self.suite.unit)
+        head = f"SuiteResult: {sets} x {len(self.models)} models, {self.metric}"
         return (
             f"{head}{f', {count} cells failed' if count else ''}\n{self.model_frame().to_string(index=False)}"
         )

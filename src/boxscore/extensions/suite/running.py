@@ -89,8 +89,9 @@ def run_suite(
     seed : int, default 0
         Random seed.
     folds : int, optional
-        The sets are the folds of a cross-validation with so many folds, possibly repeated. Intervals and
-        verdicts then allow for models that share training images. The default is that of the suite.
+        The sets are the folds of a cross-validation with so many folds, at least 3, possibly repeated.
+        Intervals and verdicts then allow for models that share training images. The default is that of the
+        suite.
     keep : str or Path, optional
         Folder for finished cells; cells found there are not computed again.
     report : str or Path, optional

@@ -64,6 +64,11 @@ OPTIONS = (
     READERS.but(help="processes that evaluate data sets in parallel (default: one per CPU core)", key=""),
 )
 
+WITHOUT = dict.fromkeys(
+    ("--inside", "--outside"),
+    "evaluates whole images of each set; boxscore evaluate takes regions",
+)
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, evaluate and print; return the exit status."""
@@ -89,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _warn_of_failures(result: SuiteResult) -> None:
     """Warn about cells without a result, and repeat the warnings of the others."""
-    failed = [f"{row.set}/{row.model} ({row.state})" for row in result.failed_frame().itertuples()]
+    failed = [f"{name}/{model} ({state})" for name, model, state in result.failed_frame().to_numpy()[:, :3]]
     if failed:
         cells = f"{counted(len(failed), 'cell')} without a result: {short_list(failed)}"
         text = f"{cells}. Each counts as {result.worst:.4g}."
@@ -116,23 +121,26 @@ def _sections(result: SuiteResult) -> list[Section]:
     # Print one table each for sets, models, differences and failures; skip empty ones.
     sets = Section(f"{result.caption} of {result.suite.name}", table_columns(result.to_frame()))
     # The interval of folds matters more than the worst fold.
-    ends = ("low_sets", "high_sets"), ("low_images", "high_images")
-    hidden: tuple[str | tuple[str, ...], ...] = (("estimate", "low", "high"),)
+    unit = result.suite.unit
+    hidden: tuple[str | tuple[str, ...], ...] = (("estimate", "low", "high"), "worst_set", "median")
     if result.suite.folds:
-        ends, hidden = ends[::-1], ("median", "worst_set", "worst", "wins")
+        hidden = ("median", "worst_fold", "worst", "wins")
     models = Section(
-        f"Models: {result.caption} over {counted(len(result.sets), 'fold' if result.suite.folds else 'set')}",
+        f"Models: {result.caption} over {counted(len(result.sets), unit)}",
         table_columns(result.model_frame()),
         _models_note(result),
-        first_out=("mean_without_failed", *hidden, "worst_set", "median"),
+        {"wins": 2 if (result.wins % 1).any() else 0},  # sets with several best models are shared
+        first_out=("mean_without_failed", *hidden),
     )
     sections = [sets, models]
     # Differences need two models.
     frame = result.difference_frame()
     if len(frame):
         first = result.models[0]
-        note = f"delta: other minus {first} in the mean over data sets. {result.rule}"
+        over = "folds" if result.suite.folds else "data sets"
+        note = f"delta: other minus {first} in the mean over {over}. {result.rule}"
         columns: dict[str, Any] = table_columns(frame.drop(columns="first"))
+        ends = ((f"low_{unit}s", f"high_{unit}s"), ("low_images", "high_images"))
         sections.append(Section(f"Differences from {first}", columns, note, first_out=ends))
     # List failures with their price.
     failed = result.failed_frame()
