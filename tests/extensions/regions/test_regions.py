@@ -6,6 +6,7 @@ import contextlib
 import copy
 import io
 import json
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +21,7 @@ from pycocotools.cocoeval import COCOeval
 
 import boxscore
 from boxscore import Detections, Evaluation, GroundTruth, InputError, Masks, evaluate, load_ground_truth
+from boxscore.cli import COMMANDS, load_command
 from boxscore.data.vocabulary import Images
 from boxscore.regions import restrict
 from oracles.pycoco import assert_equal_to_pycocotools
@@ -543,9 +545,82 @@ def test_notes_say_what_does_not_count(tmp_path: Path, run: Run) -> None:
     assert "within:center" in printed.out
 
 
-@pytest.mark.parametrize("command", ["explain", "compare-protocols", "iou", "tiles"])
-def test_commands_without_regions_say_why(command: str, tmp_path: Path, run: Run) -> None:
-    assert f"{command} does not take --inside: it" in run.error(command, GT, DT, "--inside", "a.json")
+REFUSING = (
+    "agreement",
+    "compare-protocols",
+    "diff",
+    "explain",
+    "iou",
+    "panoptic",
+    "semantic",
+    "suite",
+    "tiles",
+)
+NEEDED = {"panoptic": ("--gt-folder", "a", "--dt-folder", "b")}
+
+
+@pytest.mark.parametrize("command", [*REFUSING, "validate"])
+def test_commands_without_regions_say_why(command: str, run: Run) -> None:
+    files = (GT,) if command == "suite" else (GT, DT, *NEEDED.get(command, ()))
+    for option in ("--inside", "--outside"):
+        assert f"{command} does not take {option}: it" in run.error(command, *files, option, "a.json")
+
+
+def test_the_page_names_all_commands_without_regions() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "regions.md").read_text(encoding="utf-8")
+    line = next(line for line in page.splitlines() if "do not take regions" in line)
+    commands = {name: load_command(name) for name in COMMANDS}
+    without = {name for name, command in commands.items() if "--inside" in command.without}
+    assert re.findall("`(.+?)`", line) == sorted(without)
+    # Every other command that reads both sides and has a protocol takes them.
+    options = {name: {option.name for option in command.options} for name, command in commands.items()}
+    taking = {name for name, names in options.items() if "inside" in names}
+    scoring = {name for name, names in options.items() if {"ground-truth", "detections", "protocol"} <= names}
+    assert not taking & without
+    assert scoring <= taking | without
+
+
+def test_images_without_a_region_are_the_cause_if_nothing_counts(tmp_path: Path, run: Run) -> None:
+    boxes = [(10, 10, 20, 20), (10, 10, 20, 20)]
+    table = GroundTruth.from_arrays(
+        [1, 2],
+        ["car"] * 2,
+        np.array(boxes, dtype=float),
+        images=Images.build([1, 2, 3], file_names=["1.jpg", "2.jpg", "3.jpg"], sizes=[[200, 100]] * 3),
+    )
+    away = [[[150, 50], [200, 100]]]
+    for regions, words in (
+        (
+            {"1.jpg": away},
+            r"none, since 2 of 3 images have no region, and the 1 object in the others has the center",
+        ),
+        (
+            {"3.jpg": away, "1.jpg": away},
+            "none, since 1 of 3 images has no region, and the 1 object in the others",
+        ),
+        (
+            {"3.jpg": away},
+            r'none, since 2 of 3 images have no region in .*; the image "\*" stands for every image',
+        ),
+        (
+            {"*": away},
+            "none, since the centers of all 2 objects are outside in .*; are the regions in the pixels",
+        ),
+    ):
+        with quiet(), pytest.raises(InputError, match=words):
+            restrict(table, inside=written(tmp_path, "r.json", regions))
+
+
+def test_an_unknown_image_is_answered_with_a_few_names(tmp_path: Path) -> None:
+    names = [f"{number}.jpg" for number in range(30)]
+    images = Images.build(list(range(30)), file_names=names, sizes=[[200, 100]] * 30)
+    table = GroundTruth.from_arrays([0], ["car"], np.array([[10.0, 10, 20, 20]]), images=images)
+    for name, words in (
+        ("street", r'; known: 0.jpg, 1.jpg, 2.jpg, 3.jpg, 4.jpg, ...; "\*" is every image\.$'),
+        ("29x.jpg", r"; did you mean '29.jpg'\?$"),
+    ):
+        with quiet(), pytest.raises(InputError, match=words):
+            restrict(table, inside=written(tmp_path, "r.json", {name: [[[0, 0], [50, 50]]]}))
 
 
 @pytest.mark.parametrize("options", [("--verify",), ("--shard", "1/2")])

@@ -59,6 +59,8 @@ OPTIONS = (
     READERS,
 )
 
+WITHOUT = dict.fromkeys(("--inside", "--outside"), "compares all labels, whether they count or not")
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare and print; return the exit status."""

@@ -90,6 +90,8 @@ OPTIONS = (
     SHOW,
 )
 
+WITHOUT = dict.fromkeys(("--inside", "--outside"), "compares all boxes, whether they count or not")
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, pair, print; return the exit status."""

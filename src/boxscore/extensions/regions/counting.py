@@ -233,15 +233,28 @@ def _with_regions(ground_truth: GroundTruth, value: RegionsLike, side: Side) -> 
     is_second = COLUMN in images.columns
     out = int((center_counts(ground_truth, images) & ~counts).sum()) if is_second else int((~counts).sum())
     if len(counts) and not counts.any():
-        where = "outside" if side == "inside" else "inside"
-        raise InputError(
-            side,
-            "leave at least one object that counts",
-            got=f"none, since the centers of all {counted(len(counts), 'object')} are {where}",
-            place=file.source,
-            cause="are the regions in the pixels of these images?",
-        )
+        _raise_if_none_counts(restricted, file, side, rows, of_every=bool(of_every))
     return _Restricted(restricted, file, side, out, is_second, len(rows), has_every=bool(of_every))
+
+
+def _raise_if_none_counts(
+    table: GroundTruth, file: RegionFile, side: Side, rows: Mapping[Id, int], *, of_every: bool
+) -> None:
+    """Raise the error for regions that leave no object that counts, with the likely cause."""
+    where = "outside" if side == "inside" else "inside"
+    got = f"none, since the centers of all {counted(len(table), 'object')} are {where}"
+    cause = "are the regions in the pixels of these images?"
+    # Images without a region are the cause if most objects are there.
+    without = len(table.images) - len(rows)
+    if side == "inside" and not of_every and without:
+        here = int(np.isin(table.image, list(rows.values())).sum())
+        images = counted_of(without, len(table.images), "image")
+        got = f"none, since {images} {verb(without, 'have')} no region"
+        if here:
+            objects = counted(here, "object")
+            got += f", and the {objects} in the others {verb(here, 'have')} the center outside"
+        cause = f'the image "{EVERY}" stands for every image without a region of its own'
+    raise InputError(side, "leave at least one object that counts", got=got, place=file.source, cause=cause)
 
 
 class _Restricted(NamedTuple):
@@ -309,13 +322,14 @@ def _rows_of_images(file: RegionFile, images: Images) -> dict[Id, int]:
         ) from None
     unknown = [name for name, row in zip(names, rows, strict=True) if row <= UNKNOWN]
     if unknown:
-        near = checks.did_you_mean(unknown[0], images.names)
+        # Name the nearest image, or a few, but not all.
+        near = checks.nearest(unknown[0], images.names[: checks.MOST_COMPARED])
         raise InputError(
             "the image of a region",
             "be in the ground truth",
             got=short_list(map(repr, unknown), most=3),
             place=file.source,
-            cause=near or f'"{EVERY}" instead of a name is every image',
+            cause=near or f'known: {short_list(images.names, most=5)}; "{EVERY}" is every image',
         )
     if len(set(rows)) < len(rows):
         row = next(row for row in rows if rows.count(row) > 1)

@@ -61,6 +61,8 @@ OPTIONS = (
     OUTPUT,
 )
 
+WITHOUT = dict.fromkeys(("--inside", "--outside"), "checks whole images; boxscore evaluate takes regions")
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Check and print; return the exit status."""
