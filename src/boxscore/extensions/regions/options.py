@@ -22,7 +22,7 @@ OPTIONS = (
         metavar="FILE",
         key="evaluation.inside",
         group=INPUT,
-        topic=IMAGES_TOPIC,
+        brief="count only in these regions; --outside: not in them",
         changes=_RULE,
         does="boxscore.extensions.regions.options:note_on_detections",
     ),
