@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,16 @@ def test_what_is_ambiguous_is_refused_with_what_to_type(tmp_path: Path) -> None:
     (tmp_path / "epoch_02.segm.json").touch()
     with pytest.raises(InputError, match=r"epoch 2 in .*epoch_02\.segm\.json and .*epoch_2\.segm\.json"):
         find_epochs(f"{tmp_path}/epoch_*.segm.json")
+    # Two runs in a folder: a pattern for each. The epoch is the number that varies in it.
+    runs = tmp_path / "1"
+    runs.mkdir()
+    for name in ("s640_e1.json", "s640_e2.json", "s1_e1.json", "s1_e2.json"):
+        (runs / name).touch()
+    with pytest.raises(InputError, match=r"one file for each epoch.*name one run") as caught:
+        find_epochs(runs)
+    patterns = re.findall("'(.+?)'", str(caught.value))
+    assert sorted(patterns) == [f"{runs}/s1_e*.json", f"{runs}/s640_e*.json"]
+    assert [list(find_epochs(pattern).paths) for pattern in patterns] == [[1, 2], [1, 2]]
     with pytest.raises(InputError, match=r"two epochs or more.*epoch_1\.bbox\.json"):
         find_epochs(tmp_path / "epoch_1.bbox.json")
     with pytest.raises(InputError, match="must exist"):
@@ -239,7 +250,63 @@ def test_curves_that_cannot_be() -> None:
         epoch_curve({1: nothing, 2: nothing})
 
 
+def test_a_copy_leaves_no_more_to_choose() -> None:
+    results = {epoch: _epoch(range(found)) for epoch, found in enumerate((20, 28, 33, 34), start=1)}
+    curve, copied = epoch_curve(results), epoch_curve({**results, 5: results[4], 6: results[2]})
+    assert copied.excess == curve.excess > 0
+    assert copied.p_values[:4].tolist() == curve.p_values.tolist()
+    assert copied.p_values[4:].tolist() == curve.p_values[[3, 1]].tolist()
+
+
 # ---------------------------------------------------------------- command
+
+
+def _said(run: Run, root: Path, *options: str) -> str:
+    printed = run("epochs", root / "gt.json", root / "results", *options)
+    return " ".join(printed.out.partition("\n\n")[0].split())
+
+
+def test_copies_count_once(tmp_path: Path, run: Run) -> None:
+    """Epochs 3 and 4 are the same file."""
+    _write(tmp_path)
+    results = tmp_path / "results"
+    assert "3 of 5 epochs may be the best: 3, 5, 6. Copies count once. The best of 5" in _said(run, tmp_path)
+    shutil.copy(results / "epoch_5.bbox.json", results / "epoch_7.bbox.json")
+    text = _said(run, tmp_path)
+    assert "The last, 7, is a copy of its file. 3 of 6 epochs may" not in text
+    assert "The last, 7, is a copy of its file. 3 of 5 epochs may be the best: 3, 5, 6. Copies count" in text
+    for path in results.iterdir():
+        path.write_bytes((results / "epoch_1.bbox.json").read_bytes())
+    text = _said(run, tmp_path)
+    assert text.startswith("All 7 epochs have the same AP")
+    assert "best" not in text
+
+
+def test_why_there_is_no_interval(tmp_path: Path, run: Run) -> None:
+    _write(tmp_path)
+    assert "No interval" not in _said(run, tmp_path)
+    assert "No interval: none of this metric that was tried holds" in _said(run, tmp_path, "--metric", "AR1")
+    truth = json.loads((tmp_path / "gt.json").read_text())
+    for kept, verdict in (
+        (20, ""),
+        (19, ""),
+        (9, ": too few images with objects (9; at least 10 are needed)"),
+    ):
+        part = {**truth, "annotations": truth["annotations"][:kept]}
+        (tmp_path / "gt.json").write_text(json.dumps(part))
+        text = _said(run, tmp_path)
+        few = f"No interval: too few images with objects ({kept}; at least 20 are needed)."
+        assert (few in text) == (kept < 20)
+        assert verdict in text
+
+
+def test_a_last_epoch_that_may_be_unfinished_is_doubted(tmp_path: Path, run: Run) -> None:
+    _write(tmp_path)
+    doubt = "But epoch 7 may be unfinished: see the warning."
+    shutil.copy(tmp_path / "results/epoch_1.bbox.json", tmp_path / "results/epoch_7.bbox.json")
+    assert f"It is better than the last, 7, by 0.7426 (p = 0.000). {doubt}" in _said(run, tmp_path)
+    shutil.copy(tmp_path / "results/epoch_6.bbox.json", tmp_path / "results/epoch_7.bbox.json")
+    assert doubt not in _said(run, tmp_path)
 
 
 def test_the_command(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,12 @@ from boxscore.evaluation import Evaluation
 from boxscore.extensions.decisions.compare import check_comparable
 from boxscore.extensions.decisions.swapping import NEGLIGIBLE, level_of
 from boxscore.extensions.diagnostics._units import Group, enough_units, units_of_images, units_of_values
-from boxscore.extensions.diagnostics.bootstrap import chosen_rows, intervals_of
+from boxscore.extensions.diagnostics.bootstrap import (
+    chosen_rows,
+    has_interval,
+    intervals_of,
+    least_units,
+)
 from boxscore.extensions.weights.left_out import left_out_metrics
 from boxscore.extensions.weights.resampling import check_intervals
 from boxscore.protocols.metric_names import metric_named
@@ -74,6 +79,8 @@ class EpochCurve:
     confidence : float
     images : int
         Images, or groups of images, with an object of the metric.
+    least_images : int
+        How many of them the intervals need; 0 if there are none for a metric of this kind.
     seen : ndarray of int64, [N, 2]
         Number of images, and of classes, with a detection.
     signature : str
@@ -90,6 +97,7 @@ class EpochCurve:
     excess: float
     confidence: float
     images: int
+    least_images: int
     grouped: bool
     seen: NDArray[np.int64]
     signature: str
@@ -245,7 +253,12 @@ def epoch_curve(
         gains, left = (-values, -left) if falls else (values, left)
         chance, spread = _chance(left.T, seed)
         p_values = _p_values(gains, chance, spread)
-        excess = _excess(gains, chance, spread)
+        # Epochs that are the same, such as copies, leave nothing to choose between them.
+        _, of_each = np.unique(np.vstack([gains, spread]), axis=1, return_index=True)
+        if len(of_each) < len(gains):
+            one = np.sort(of_each)
+            gains, chance, spread = gains[one], chance[:, one], spread[:, one]
+        excess = _excess(gains, chance, spread) if len(of_each) > 1 else 0.0
     return EpochCurve(
         row.key,
         falls,
@@ -255,6 +268,7 @@ def epoch_curve(
         excess,
         confidence,
         int(counts[0, -1]),
+        least_units(first, row, units) if has_interval(first, row) else 0,
         group is not None,
         seen,
         first.signature,

@@ -1,7 +1,7 @@
 """Evaluate the epochs of a training run: the curve, the best epoch, and which others may be as good.
 
-RESULTS is a folder, a pattern in quotes, or several files. The number that varies in the names is the epoch,
-as in epoch_12.bbox.json or epoch12/predictions.json; files without one, such as latest.json, are left out.
+DT is a folder, a pattern in quotes, or several files. The number that varies in the names is the epoch, as in
+epoch_12.bbox.json or epoch12/predictions.json; files without one, such as latest.json, are left out.
 
 The best of many epochs looks better than it is, because the same images choose and score it. The table marks
 the epochs that may be the best, and the text says by how much the choice raises the score.
@@ -18,7 +18,8 @@ from __future__ import annotations
 import argparse
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -42,6 +43,7 @@ from boxscore.extensions.pages.report_output import form_of_picture, picture
 from boxscore.extensions.shell.detectors import read_others, with_detections
 from boxscore.extensions.shell.frames import table_columns
 from boxscore.extensions.shell.parameters import options_of
+from boxscore.extensions.weights.resampling import LEAST_GROUPS, LEAST_UNITS
 
 LONGEST_BAR = 14
 
@@ -62,8 +64,11 @@ OPTIONS = (
         metavar="REGEX",
     ),
     *options_of(epoch_curve),
-    PLOT,
-    SHOW,
+    PLOT.but(help="plot the curve: a .png, .svg or .pdf file"),
+    SHOW.but(
+        help="print only these columns, in this order, e.g. epoch AP behind may_be_best",
+        brief="print only these columns, e.g. epoch AP behind",
+    ),
 )
 
 WITHOUT = {"--memory-limit": "needs the matches of each epoch in memory"}
@@ -77,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         cause = "every epoch would add other images; list all images in the ground truth"
         raise InputError("--unlisted-images", "be error or drop", got="background", cause=cause)
     found = find_epochs(arguments.detections, number=arguments.number)
-    _say_files(found)
+    same = found.same()
+    _say_files(found, same)
     failed: dict[int, str] = {}
     curve = epoch_curve(
         _evaluations(found, arguments, failed),
@@ -88,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers=readers(arguments),
     )
     _say_failed(failed, found)
-    _warn_of_unfinished(curve, found)
+    unfinished = _warn_of_unfinished(curve, found)
     if arguments.plot is not None:
         from boxscore.reports import plots
 
@@ -103,7 +109,12 @@ def run(arguments: argparse.Namespace) -> int:
         "left_out": [str(path) for path in found.left_out],
     }
     table = table_columns(frame) | {"file": paths}
-    title, *note = _sentences(curve, found, arguments)
+    numbers = {path: epoch for epoch, path in found.paths.items()}
+    copies: dict[int, int] = {}
+    for paths_of_same in same:
+        first, *others = sorted(numbers[path] for path in paths_of_same if path in numbers) or [0]
+        copies |= dict.fromkeys(others, first)
+    title, *note = _sentences(curve, found, arguments, copies, unfinished)
     section = Section(title, _printed(curve), "\n".join(note), first_out=("estimate", "behind", "bar"))
     show(written(arguments.output, [section], value=value, table=table, footer=curve.signature))
     return 0
@@ -143,7 +154,7 @@ def _evaluations(
         raise first_error
 
 
-def _say_files(found: EpochFiles) -> None:
+def _say_files(found: EpochFiles, same: Sequence[Sequence[Path]]) -> None:
     """Print what the names of the files tell: those left out, missing epochs, and equal files."""
     if found.left_out:
         names = short_list([path.name for path in found.left_out], 5)
@@ -151,7 +162,7 @@ def _say_files(found: EpochFiles) -> None:
     missing = found.missing()
     if missing:
         say(f"note: no results for epoch{'s' * (len(missing) > 1)} {short_list(missing)}", name="boxscore")
-    for paths in found.same():
+    for paths in same:
         say(
             f"note: these files are identical: {short_list([str(path) for path in paths], 5)}",
             name="boxscore",
@@ -165,8 +176,8 @@ def _say_failed(failed: Mapping[int, str], found: EpochFiles) -> None:
         warn_user(FindingWarning(f"{of}: {short_list(texts, 3)}", code="epochs-failed"))
 
 
-def _warn_of_unfinished(curve: EpochCurve, found: EpochFiles) -> None:
-    """Warn of epochs with detections in far fewer images than the others have: they may be unfinished."""
+def _warn_of_unfinished(curve: EpochCurve, found: EpochFiles) -> set[int]:
+    """Warn of epochs that may be unfinished, with detections in far fewer images than others; return them."""
     images = curve.seen[:, 0]
     usual = float(np.median(images))
     few = np.flatnonzero(2 * images < usual)
@@ -179,12 +190,35 @@ def _warn_of_unfinished(curve: EpochCurve, found: EpochFiles) -> None:
             "of images without detections count as missed."
         )
         warn_user(FindingWarning(text, code="epochs-unfinished"))
+    return {curve.epochs[at] for at in few[few > usual_from].tolist()}
 
 
-def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespace) -> list[str]:
-    """Say which epoch to take, whether it is better than the last, and the next step."""
+def _note_on_intervals(curve: EpochCurve, unit: str) -> list[str]:
+    """Say why no epoch has an interval; nothing if one has."""
+    if np.isfinite(curve.low).any():
+        return []
+    if not curve.least_images:
+        return ["No interval: none of this metric that was tried holds in simulations."]
+    if curve.images >= curve.least_images:
+        return []
+    few = f"too few {unit}s with objects ({curve.images}; at least {curve.least_images} are needed)"
+    return [f"No interval: {few}."]
+
+
+def _sentences(
+    curve: EpochCurve,
+    found: EpochFiles,
+    arguments: argparse.Namespace,
+    copies: Mapping[int, int],
+    unfinished: Collection[int],
+) -> list[str]:
+    """Say which epoch to take, whether it is better than the last, and the next step.
+
+    ``copies`` are epochs whose file is that of an earlier one. They count once.
+    """
     epochs, values, metric = curve.epochs, curve.values, curve.metric
-    best, last, count = curve.best, len(curve.epochs) - 1, len(curve.epochs)
+    best, last = curve.best, len(curve.epochs) - 1
+    count = sum(epoch not in copies for epoch in epochs)
     share = f"{100 * curve.confidence:g}%"
     score = f"{metric} {values[best]:.4f}"
     if np.isfinite(curve.low[best]):
@@ -194,16 +228,23 @@ def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespa
     unit = "group" if curve.grouped else "image"
     level = level_of(curve.confidence)
     if np.isnan(curve.p_values).all():
-        few = f"too few {unit}s with objects ({curve.images}) to say which epochs are worse"
-        return [f"Epoch {epochs[best]} has the best {metric}, {values[best]:.4f}: {few}."]
+        least = LEAST_GROUPS if curve.grouped else LEAST_UNITS
+        few = f"too few {unit}s with objects ({curve.images}; at least {least} are needed)"
+        title = (
+            f"Epoch {epochs[best]} has the best {metric}, {values[best]:.4f}: {few} to say which are worse."
+        )
+        return [title, *_note_on_intervals(curve, unit)]
     p = f"p = {p_text(float(curve.p_values[last]), level)}"
     apart = curve.behind[last]
     if not curve.behind.any():
-        title = f"All {count} epochs have the same {metric}: {score}."
+        title = f"All {len(epochs)} epochs have the same {metric}: {score}."
         step = "Check whether the files hold the results of one and the same epoch."
     elif best == last:
         title = f"The last epoch, {epochs[last]}, is the best: {score}."
         step = "More epochs may raise it."
+    elif copies.get(epochs[last]) == epochs[best]:
+        title = f"Epoch {epochs[best]} is the best: {score}. The last, {epochs[last]}, is a copy of its file."
+        step = "Check whether the last epoch was saved twice, or its own results are missing."
     elif curve.may_be_best[last]:
         title = (
             f"Epoch {epochs[best]} is the best: {score}. The last, {epochs[last]}, may be as good: "
@@ -219,10 +260,17 @@ def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespa
             f"{apart:.4f} ({p})."
         )
         step = f"Where it is better: boxscore compare {truth} {paths[last]} {paths[best]} --per-class"
-    kept = [epoch for epoch, may in zip(epochs, curve.may_be_best.tolist(), strict=True) if may]
+    if epochs[last] in unfinished:
+        title += f" But epoch {epochs[last]} may be unfinished: see the warning."
+    may_be_best = list(zip(epochs, curve.may_be_best.tolist(), strict=True))
+    kept = [epoch for epoch, may in may_be_best if may and epoch not in copies]
     others = f"{len(kept)} of {count} epochs may be the best: {short_list(kept, 12)}."
+    if count == 1:
+        return [title, *_note_on_intervals(curve, unit), step]
     if len(kept) == 1:
         others = f"No other of the {count} epochs may be the best."
+    if any(epoch in copies and may for epoch, may in may_be_best):
+        others += " Copies count once."
     amount = f"about {curve.excess:.4f}" if curve.excess >= 0.0001 else "less than 0.0001"
     changes = "lowers" if curve.lower_is_better else "raises"
     choice = (
@@ -233,7 +281,7 @@ def _sentences(curve: EpochCurve, found: EpochFiles, arguments: argparse.Namespa
         f"p_value: tests whether the epoch is at least as good as every other one; may_be_best: above "
         f"{1 - curve.confidence:.4g}. In {share} of samples the truly best epoch is among them."
     )
-    return [title, others, choice, step, how]
+    return [title, others, *_note_on_intervals(curve, unit), choice, step, how]
 
 
 def _printed(curve: EpochCurve) -> Columns:

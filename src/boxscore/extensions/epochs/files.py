@@ -11,9 +11,11 @@ Conventions
 
 from __future__ import annotations
 
+import glob
 import itertools
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -124,13 +126,34 @@ def find_epochs(given: str | Path | Sequence[str | Path], *, number: str | None 
     for epoch, path in sorted(numbered, key=lambda pair: (pair[0], str(pair[1]))):
         if epoch in epochs:
             got = f"epoch {epoch} in {epochs[epoch]} and {path}"
-            raise InputError("the results of epochs", "have one file for each epoch", got=got)
+            runs = _patterns_of_runs(epoch, (epochs[epoch], path), [path for _, path in numbered])
+            cause = f"name one run, as a pattern in quotes: {' or '.join(runs)}" if runs else ""
+            raise InputError("the results of epochs", "have one file for each epoch", got=got, cause=cause)
         epochs[epoch] = path
     if len(epochs) < 2:
         rule = "be those of two epochs or more, with the epoch in their names, such as epoch_3.json"
         got = short_list([path.name for path in paths], 5) or "no results file"
         raise InputError(f"the results in {place}", rule, got=got)
     return EpochFiles(epochs, sorted(left_out))
+
+
+def _patterns_of_runs(epoch: int, paths: tuple[Path, Path], known: list[Path]) -> list[str]:
+    """Return a pattern for the run of each of two results of one epoch; none if they are of one run."""
+    names = [path.as_posix() for path in known]
+    patterns = []
+    for path, other in (paths, paths[::-1]):
+        text = path.as_posix()
+        fits: dict[str, int] = {}
+        # Any of the numbers may be the epoch: take the one that also varies in the other files of the run.
+        for match in NUMBER.finditer(text):
+            before, after = re.escape(text[: match.start()]), re.escape(text[match.end() :])
+            run = re.compile(f"{before}[0-9]+{after}")
+            count = sum(run.fullmatch(name) is not None for name in names)
+            if int(match[0]) == epoch and count > 1 and not run.fullmatch(other.as_posix()):
+                fits[f"{glob.escape(text[: match.start()])}*{glob.escape(text[match.end() :])}"] = count
+        if fits:
+            patterns.append(shlex.quote(max(fits, key=lambda one: fits[one])))
+    return patterns
 
 
 def _paths_of(given: list[Path]) -> tuple[Path | None, list[Path]]:
