@@ -48,7 +48,7 @@ def first_json(sniffer: Sniffer) -> Sniffer | None:
 
 
 def is_coco(sniffer: Sniffer) -> bool:
-    """Whether a JSON file has the lists or the records of COCO; other keys beside them mean nothing."""
+    """Whether a JSON file has the lists or the records of COCO; other keys next to them mean nothing."""
     keys = (("images", "annotations"), ("images", "categories"), ("image_id", "category_id"))
     return any(sniffer.has_keys(*pair) for pair in keys)
 
