@@ -69,8 +69,9 @@ def test_rows_are_what_the_shell_gives(given: list[str], method: str, run: Run, 
     more = ["--pixel-offset", "1", "--max-per-image", "9"]
     rows = call(run, "sweep", *given, *grids, *more)["rows"]
     assert len(rows) == (6 if "iou_threshold" in METHODS[method].reads else 2)
+    ending = Path(given[-1]).suffix
     for number, row in enumerate(rows):
-        metrics = in_the_shell(run, given, tmp_path / str(number), row, *more)
+        metrics = in_the_shell(run, given, tmp_path / f"{number}{ending}", row, *more)
         assert {name: row[name] for name in metrics} == metrics
 
 
