@@ -73,7 +73,10 @@ class HuggingFaceFormat(TableFormat):
                 return None
         else:
             # Only tables whose cells hold objects; any other CSV file is a table of boxes.
-            head = next(csv.reader([sniffer.first_line[:100_000]]), [])
+            try:
+                head = next(csv.reader([sniffer.first_line[:100_000]]), [])
+            except csv.Error:  # binary data
+                return None
             first = dict.fromkeys(head) if sniffer.suffix == ".csv" else {}
         if not any(_is_file_name(key) for key in first):
             return None
