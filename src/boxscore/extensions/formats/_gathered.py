@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -63,6 +63,18 @@ class Size(msgspec.Struct, gc=False):
 
     width: float | None = None
     height: float | None = None
+
+
+class Point(msgspec.Struct, gc=False):
+    """A point of an outline."""
+
+    x: float
+    y: float
+
+
+def flat_points(points: Iterable[Point]) -> list[float]:
+    """Return points as ``x, y, x, y, ...``."""
+    return [float(number) for point in points for number in (point.x, point.y)]
 
 
 class Gathered:
@@ -129,6 +141,11 @@ class Gathered:
         self._sizes.append((float(width or 0), float(height or 0)) if known else (math.nan, math.nan))
         self._file_names.append(file_name or (name if isinstance(name, str) else None))
         return position
+
+    def known_image(self, name: Id) -> int:
+        """Return the position of an image, and add it if it is new: for files with a record per object."""
+        position = self._images.get(name)
+        return self.image(name) if position is None else position
 
     def add(
         self,
@@ -470,6 +487,13 @@ def lines_of(path: Path, kind: type[Record], what: str) -> Iterator[tuple[int, R
             except DECODING_ERRORS as error:
                 place, whole = Path(f"{path}, line {number}"), (f"a line of {what}", "an object")
                 raise _json.explain(error, place, record="record", text=text, whole=whole) from None
+
+
+def named(name: str | None, origin: Origin, key: str = "a name") -> str:
+    """Return the name of an image; raise if it has none under its key."""
+    if not name:
+        raise FileFormatError("an image", f"have {key}", got="none", place=str(origin))
+    return name
 
 
 def records_of(path: Path, kind: type[Record], what: str) -> Iterator[tuple[Origin, Record]]:

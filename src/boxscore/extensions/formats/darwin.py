@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
+from boxscore.extensions.formats._gathered import Gathered, Origin, Point, decoded, flat_points
 from boxscore.extensions.formats._json_folders import first_json, json_files
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
@@ -36,14 +36,9 @@ class _Box(msgspec.Struct, gc=False):
     h: float
 
 
-class _Point(msgspec.Struct, gc=False):
-    x: float
-    y: float
-
-
 class _Polygon(msgspec.Struct, gc=False):
-    paths: list[list[_Point]] | None = None
-    path: list[_Point] | None = None
+    paths: list[list[Point]] | None = None
+    path: list[Point] | None = None
 
 
 class _Inference(msgspec.Struct, gc=False):
@@ -149,7 +144,7 @@ def _add(annotation: _Annotation, image: int, origin: Origin, gathered: Gathered
         raise FileFormatError("an annotation", "have a name", got="none", place=str(origin))
     elif polygon is not None:
         paths = polygon.paths or ([polygon.path] if polygon.path else [])
-        parts = [[number for point in part for number in (point.x, point.y)] for part in paths]
+        parts = [flat_points(part) for part in paths]
         gathered.add_polygons(image, label, parts, origin, score=score, even_odd=True)
     elif box is not None:
         gathered.add_box(image, label, (box.x, box.y, box.w, box.h), "xywh", origin, score=score)

@@ -31,9 +31,12 @@ from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import (
     Gathered,
     Origin,
+    Point,
     Size,
     decoded_text,
+    flat_points,
     last_part,
+    named,
     records_of,
 )
 from boxscore.formats._format import ReadOptions
@@ -48,18 +51,13 @@ class _Box(msgspec.Struct, gc=False):
     height: float
 
 
-class _Point(msgspec.Struct, gc=False):
-    x: float
-    y: float
-
-
 class _Object(msgspec.Struct, gc=False):
     name: str | None = None
     title: str | None = None
     annotation_kind: str | None = None
     bounding_box: _Box | None = None
     bbox: _Box | None = None
-    polygon: list[_Point] | None = None
+    polygon: list[Point] | None = None
     page: int | None = None
     page_number: int | None = None
 
@@ -185,7 +183,7 @@ def _add_exported(path: Path, gathered: Gathered) -> Mapping[str, Any]:
         # The same image has up to three names.
         row, size = content.data_row, content.media_attributes or Size()
         name = row.external_id or last_part(row.row_data or "") or row.global_key
-        image = gathered.image(_named(name, origin), size.width, size.height)
+        image = gathered.image(named(name, origin), size.width, size.height)
         keys.append(row.global_key)
         data_rows.append(row.id)
         if labels[0].annotations.classifications:
@@ -222,7 +220,7 @@ def _add_first(path: Path, gathered: Gathered) -> None:
         if content.skipped or text[:1] != b"{":
             without += 1
             continue
-        image = gathered.image(_named(content.external_id or last_part(content.address or ""), origin))
+        image = gathered.image(named(content.external_id or last_part(content.address or ""), origin))
         whole = ("Label", "an object")
         label = decoded_text(text, Path(str(origin)), dict[str, msgspec.Raw], record="label", whole=whole)
         raw = label.get("objects")
@@ -244,18 +242,9 @@ def _add_first(path: Path, gathered: Gathered) -> None:
 
 def _add_uploads(path: Path, gathered: Gathered) -> None:
     """Add predictions as they are uploaded, a record for each."""
-    known: dict[str, int] = {}
     for origin, content in records_of(path, _Upload, "an upload of Labelbox"):
-        name = _named(content.data_row.global_key or content.data_row.id, origin)
-        if name not in known:
-            known[name] = gathered.image(name)
-        _add(content, content.name, known[name], origin, gathered, content.confidence)
-
-
-def _named(name: str | None, origin: Origin) -> str:
-    if not name:
-        raise FileFormatError("an image", "have a name", got="none", place=str(origin))
-    return name
+        name = named(content.data_row.global_key or content.data_row.id, origin)
+        _add(content, content.name, gathered.known_image(name), origin, gathered, content.confidence)
 
 
 def _add(
@@ -281,5 +270,4 @@ def _add(
         numbers = (box.left, box.top, box.width, box.height)
         gathered.add_box(image, label, numbers, "xywh", origin, score=score)
     else:
-        points = [number for point in item.polygon or () for number in (point.x, point.y)]
-        gathered.add_polygon(image, label, points, origin, score=score)
+        gathered.add_polygon(image, label, flat_points(item.polygon or ()), origin, score=score)

@@ -23,7 +23,7 @@ import numpy as np
 
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, decoded, decoded_text
+from boxscore.extensions.formats._gathered import Gathered, Origin, Point, decoded, decoded_text, flat_points
 from boxscore.extensions.formats._json_folders import files_of_images, first_json
 from boxscore.extensions.formats._responses import DetectionsFormat
 from boxscore.formats._format import ReadOptions
@@ -34,11 +34,6 @@ _WHOLE = ("a response of Roboflow's inference", "an object with predictions")
 _DEEPEST = 4
 
 
-class _Point(msgspec.Struct, gc=False):
-    x: float
-    y: float
-
-
 class _Prediction(msgspec.Struct, gc=False):
     label: str = msgspec.field(name="class")
     confidence: float
@@ -46,7 +41,7 @@ class _Prediction(msgspec.Struct, gc=False):
     y: float | None = None
     width: float | None = None
     height: float | None = None
-    points: list[_Point] | None = None
+    points: list[Point] | None = None
     image_path: str | None = None
 
 
@@ -181,5 +176,4 @@ def _add(prediction: _Prediction, image: int, origin: Origin, gathered: Gathered
     if prediction.points is None or len(prediction.points) < 3:
         gathered.add_box(image, label, (x, y, width, height), "cxcywh", origin, score=score)
         return
-    outline = [float(number) for point in prediction.points for number in (point.x, point.y)]
-    gathered.add_polygon(image, label, outline, origin, score=score)
+    gathered.add_polygon(image, label, flat_points(prediction.points), origin, score=score)

@@ -22,15 +22,18 @@ import numpy as np
 
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, last_part, records_of
+from boxscore.extensions.formats._gathered import (
+    Gathered,
+    Origin,
+    Point,
+    flat_points,
+    last_part,
+    named,
+    records_of,
+)
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
-
-
-class _Point(msgspec.Struct, gc=False):
-    x: float
-    y: float
 
 
 class _Shape(msgspec.Struct, gc=False):
@@ -41,7 +44,7 @@ class _Shape(msgspec.Struct, gc=False):
     width: float | None = None
     height: float | None = None
     rotation: float | None = None
-    vertices: list[_Point] | None = None
+    vertices: list[Point] | None = None
     label: str | None = None
     type: str | None = None
 
@@ -107,7 +110,7 @@ def _add_tasks(path: Path, gathered: Gathered) -> None:
             cause = "download it, and put it in place of the address"
             got = "an object, perhaps an address"
             raise FileFormatError("annotations", "be a list", got=got, place=str(origin), cause=cause)
-        image = gathered.image(_named(last_part(task.params.attachment or ""), "attachment", origin))
+        image = gathered.image(named(last_part(task.params.attachment or ""), origin, "attachment"))
         for number, shape in enumerate(annotations):
             place = Origin(f"annotation {number}, {origin.kind}", origin.number, path)
             _add(shape, shape.type, shape.label, image, place, gathered)
@@ -115,21 +118,12 @@ def _add_tasks(path: Path, gathered: Gathered) -> None:
 
 
 def _add_annotations(path: Path, gathered: Gathered) -> None:
-    known: dict[str, int] = {}
     for origin, one in records_of(path, _Annotated, "a file of Scale Nucleus"):
-        name = _named(one.reference_id, "reference_id", origin)
-        if name not in known:
-            known[name] = gathered.image(name)
+        image = gathered.known_image(named(one.reference_id, origin, "reference_id"))
         if one.type == "category":
             gathered.label_image(one.label or "a category")
             continue
-        _add(one.geometry or _Shape(), one.type, one.label, known[name], origin, gathered, one.confidence)
-
-
-def _named(name: str | None, key: str, origin: Origin) -> str:
-    if not name:
-        raise FileFormatError("an image", f"have {key}", got="none", place=str(origin))
-    return name
+        _add(one.geometry or _Shape(), one.type, one.label, image, origin, gathered, one.confidence)
 
 
 def _add(
@@ -147,17 +141,15 @@ def _add(
         return
     if not label:
         raise FileFormatError("an annotation", "have a label", got="none", place=str(origin))
-    corners = [(point.x, point.y) for point in shape.vertices or ()]
+    outline = flat_points(shape.vertices or ())
     if kind == "polygon":
-        gathered.add_polygon(
-            image, label, [number for point in corners for number in point], origin, score=score
-        )
+        gathered.add_polygon(image, label, outline, origin, score=score)
         return
     if shape.rotation:
-        if len(corners) != 4:
-            got = f"{len(corners)} vertices"
+        if len(outline) != 8:
+            got = f"{len(outline) // 2} vertices"
             raise FileFormatError("a rotated box", "have four vertices", got=got, place=str(origin))
-        gathered.add_rotated(image, label, np.array(corners, dtype=np.float64), origin, score=score)
+        gathered.add_rotated(image, label, np.reshape(outline, (4, 2)), origin, score=score)
         return
     left, top = (shape.x, shape.y) if shape.left is None else (shape.left, shape.top)
     if left is None or top is None or shape.width is None or shape.height is None:

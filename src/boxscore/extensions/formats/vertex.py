@@ -113,14 +113,11 @@ class VertexFormat(RowFormat):
         chosen = chosen_split(wanted, [*sets.values()], path, usual=("test",))
         gathered = Gathered(path, options)
         # Lines of CSV are objects, so an image may have several.
-        images: dict[str, int] = {}
         for each in objects:
             if chosen not in (None, each.subset):
                 continue
-            if each.address not in images:
-                images[each.address] = gathered.image(each.address)
+            image = gathered.known_image(each.address)
             if each.label:
-                image = images[each.address]
                 gathered.add_box(image, each.label, each.box, "xyxy", each.origin, score=each.score)
         rows = gathered.rows(of_results=of_results)
         return rows if rows.form_applied else dataclasses.replace(rows, fractions=True)

@@ -17,7 +17,15 @@ from pathlib import Path
 import msgspec
 
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, Size, box_around, decoded
+from boxscore.extensions.formats._gathered import (
+    Gathered,
+    Origin,
+    Point,
+    Size,
+    box_around,
+    decoded,
+    flat_points,
+)
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -30,15 +38,10 @@ class _Box(msgspec.Struct, gc=False):
     height: float
 
 
-class _Point(msgspec.Struct, gc=False):
-    x: float
-    y: float
-
-
 class _Region(msgspec.Struct, gc=False):
     tags: list[str]
     bounding_box: _Box | None = msgspec.field(default=None, name="boundingBox")
-    points: list[_Point] = []
+    points: list[Point] = []
     type: str = "RECTANGLE"
 
 
@@ -101,7 +104,7 @@ class VottFormat(RowFormat):
                     if not region.points:
                         rule = "have a boundingBox or points"
                         raise FileFormatError("a region", rule, got="neither", place=str(origin))
-                    around = box_around([side for point in region.points for side in (point.x, point.y)])
+                    around = box_around(flat_points(region.points))
                     gathered.add_box(image, tag, around, "xyxy", origin)
         return gathered.rows(of_results=of_results, classes=[tag.name for tag in content.tags] or None)
 
