@@ -93,11 +93,11 @@ class ViaFormat(RowFormat):
         if not sniffer.is_json:
             images = _images_of_csv(path)
         elif sniffer.has_keys("_via_img_metadata"):
-            images = decoded(path, _Project, record="image", whole=whole).images
+            images = [*decoded(path, _Project, record="image", whole=whole).images.values()]
         else:
-            images = decoded(path, dict[str, _Image], record="image", whole=whole)
-        regions = [(image.filename, _region_list(image)) for image in images.values()]
-        of_images = [image.file_attributes for image in images.values()]
+            images = [*decoded(path, dict[str, _Image], record="image", whole=whole).values()]
+        regions = [(image.filename, _region_list(image)) for image in images]
+        of_images = [image.file_attributes for image in images]
         attribute = _label(path, [region for _, listed in regions for region in listed], options.classes)
         gathered = Gathered(path, options)
         for name, listed in regions:
@@ -117,10 +117,10 @@ class ViaFormat(RowFormat):
 FORMAT = ViaFormat()
 
 
-def _images_of_csv(path: Path) -> dict[str, _Image]:
+def _images_of_csv(path: Path) -> list[_Image]:
     """Return the images of a CSV file with their regions."""
     text = read_text(path, "VIA's CSV", largest=LARGEST)
-    images: dict[str, _Image] = {}
+    images: dict[tuple[str, str | None], _Image] = {}
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         for row in reader:
@@ -130,7 +130,7 @@ def _images_of_csv(path: Path) -> dict[str, _Image]:
                 rule = f"have filename and {COLUMN}"
                 raise FileFormatError("a line of VIA's CSV", rule, got="not both", place=str(place))
             # Two images may have one name: the size tells them apart, as in VIA's JSON.
-            image = images.setdefault(f"{name}{row.get('file_size')}", _Image(name, []))
+            image = images.setdefault((name, row.get("file_size")), _Image(name, []))
             if shape.strip() not in ("", "{}") and isinstance(image.regions, list):
                 values = (shape, row.get("region_attributes") or "{}")
                 region = f'{{"shape_attributes": {values[0]}, "region_attributes": {values[1]}}}'.encode()
@@ -138,7 +138,7 @@ def _images_of_csv(path: Path) -> dict[str, _Image]:
                 image.regions.append(decoded_text(region, place, _Region, record="region", whole=whole))
     except csv.Error as error:
         raise FileFormatError(f"{path}: cannot be read: {error}.") from None
-    return images
+    return [*images.values()]
 
 
 def _region_list(image: _Image) -> list[_Region]:
