@@ -12,7 +12,6 @@ https://github.com/cloud-annotations/cloud-annotations
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import msgspec
 
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
+from boxscore.extensions.formats._gathered import Gathered, Origin, decoded, in_fractions
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
@@ -72,8 +71,7 @@ class IbmFormat(RowFormat):
                     raise FileFormatError("a box", "have x, y, x2 and y2", got="not all", place=str(origin))
                 else:
                     gathered.add_box(image, box.label, (box.x, box.y, box.x2, box.y2), "xyxy", origin)
-        rows = gathered.rows(of_results=of_results, classes=content.labels or None)
-        return rows if rows.form_applied else dataclasses.replace(rows, fractions=True)
+        return in_fractions(gathered.rows(of_results=of_results, classes=content.labels or None))
 
 
 FORMAT = IbmFormat()

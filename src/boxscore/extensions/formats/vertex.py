@@ -17,7 +17,6 @@ https://cloud.google.com/vision/automl/object-detection/docs/csv-format
 from __future__ import annotations
 
 import csv
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from boxscore.extensions.formats._gathered import (
     Origin,
     box_around,
     chosen_split,
+    in_fractions,
     lines_of,
 )
 from boxscore.formats._format import ReadOptions
@@ -119,8 +119,7 @@ class VertexFormat(RowFormat):
             image = gathered.known_image(each.address)
             if each.label:
                 gathered.add_box(image, each.label, each.box, "xyxy", each.origin, score=each.score)
-        rows = gathered.rows(of_results=of_results)
-        return rows if rows.form_applied else dataclasses.replace(rows, fractions=True)
+        return in_fractions(gathered.rows(of_results=of_results))
 
 
 FORMAT = VertexFormat()
