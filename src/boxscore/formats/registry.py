@@ -141,7 +141,12 @@ _FORMATS = {
     "ndjson": _Entry("boxscore.extensions.formats.ndjson", _json("dataset")),
     "huggingface": _Entry(
         "boxscore.extensions.formats.huggingface",
-        _folder_or_ending(".jsonl", ".csv", ".parquet"),
+        _folder_or(
+            lambda sniffer: (
+                sniffer.path.name == "metadata.parquet"
+                or (sniffer.suffix in (".jsonl", ".csv") and "file_name" in sniffer.first_line)
+            )
+        ),
     ),
     "records": _Entry(
         "boxscore.extensions.formats.records",
