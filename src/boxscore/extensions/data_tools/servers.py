@@ -35,6 +35,7 @@ from boxscore.data.vocabulary import Categories
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.extensions.crowds.visdrone import CLASSES as VISDRONE
 from boxscore.extensions.data_tools.converting import Target
+from boxscore.extensions.hints.numbering import COCO_IDS
 from boxscore.formats._label_files import file_stems
 from boxscore.formats.registry import format_named
 
@@ -48,31 +49,18 @@ DOTA = (
     *("swimming-pool", "helicopter", "container-crane", "airport", "helipad"),
 )
 """Classes of version 2.0; the first 15 are those of 1.0, the first 16 those of 1.5."""
-COCO = frozenset(range(1, 91)) - {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
-"""Ids of the 80 classes."""
 _COCO_CLASSES = (
     *("person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light"),
     *("fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow"),
-    *(
-        "elephant",
-        "bear",
-        "zebra",
-        "giraffe",
-        "backpack",
-        "umbrella",
-        "handbag",
-        "tie",
-        "suitcase",
-        "frisbee",
-    ),
-    *("skis", "snowboard", "sports ball", "kite", "baseball bat", "baseball glove", "skateboard"),
+    *("elephant", "bear", "zebra", "giraffe", "backpack", "umbrella", "handbag", "tie", "suitcase"),
+    *("frisbee", "skis", "snowboard", "sports ball", "kite", "baseball bat", "baseball glove", "skateboard"),
     *("surfboard", "tennis racket", "bottle", "wine glass", "cup", "fork", "knife", "spoon", "bowl"),
     *("banana", "apple", "sandwich", "orange", "broccoli", "carrot", "hot dog", "pizza", "donut", "cake"),
     *("chair", "couch", "potted plant", "bed", "dining table", "toilet", "tv", "laptop", "mouse", "remote"),
     *("keyboard", "cell phone", "microwave", "oven", "toaster", "sink", "refrigerator", "book", "clock"),
     *("vase", "scissors", "teddy bear", "hair drier", "toothbrush"),
 )
-_COCO_NAMES = dict(zip(sorted(COCO), _COCO_CLASSES, strict=True))
+_COCO_NAMES = dict(zip(COCO_IDS, _COCO_CLASSES, strict=True))
 _LVIS_CLASSES = 1203
 """Classes of version 1, with ids from 1."""
 _WITH_IDS = {"coco": "image_info_test-dev2017.json", "lvis": "lvis_v1_val.json"}
@@ -110,7 +98,7 @@ def _coco(table: Detections, output: Path) -> Files:
         cause = "e.g. detections_test-dev2017_NAME_results.zip (also test2017, val2017), without _ in NAME"
         raise InputError("--output", rule, got=repr(output.name), cause=cause)
     _check_ids(table, _WITH_IDS["coco"])
-    other = sorted(set(table.categories.ids[np.unique(table.category)].tolist()) - COCO)
+    other = sorted(set(table.categories.ids[np.unique(table.category)].tolist()) - set(COCO_IDS))
     if other:
         rule = "have one of the 80 ids of COCO, from 1 to 90"
         cause = "with --gt, classes get its ids: --gt instances_val2017.json or image_info_test-dev2017.json"
