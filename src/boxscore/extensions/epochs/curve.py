@@ -70,7 +70,7 @@ class EpochCurve:
     epochs : tuple of int, [N]
     values, estimates, low, high : ndarray of float64, [N]
         The score, the score without the bias of few images, and the interval of the score on very many
-        images; NaN where there is none.
+        images; NaN for an epoch without an interval.
     p_values : ndarray of float64, [N]
         P-value of each epoch being at least as good as every other one; NaN for too few images.
     excess : float
@@ -80,9 +80,11 @@ class EpochCurve:
     images : int
         Images, or groups of images, with an object of the metric.
     least_images : int
-        How many of them the intervals need; 0 if there are none for a metric of this kind.
-    seen : ndarray of int64, [N, 2]
-        Number of images, and of classes, with a detection.
+        How many of them the intervals need; 0 if no kind of interval fits the metric.
+    grouped : bool
+        Whether images are compared in groups.
+    seen : ndarray of int64, [N]
+        Number of images with a detection.
     signature : str
     """
 
@@ -238,9 +240,8 @@ def epoch_curve(
             raise InputError("the metric", "be defined", got=f"{rows[0].key}, for which no object counts")
         made = intervals_of(result, rows, confidence=confidence, seed=seed, units=units, workers=workers)
         without = left_out_metrics(result, rows, seed=seed, units=units, workers=workers)
-        table = result.detections
-        found = [len(np.unique(table.image)), len(np.unique(table.category))]
-        parts[epoch] = (*(column[0, -1] for column in made[:4]), without.value[1:, 0, -1], found)
+        seen_images = len(np.unique(result.detections.image))
+        parts[epoch] = (*(column[0, -1] for column in made[:4]), without.value[1:, 0, -1], seen_images)
     if rows is None or len(parts) < 2:
         raise InputError("a curve", "have two epochs or more", got=len(parts))
     epochs = sorted(parts)
@@ -251,14 +252,14 @@ def epoch_curve(
     p_values, excess = np.full(len(epochs), np.nan), np.nan
     if enough_units(counts, units)[0, -1]:
         gains, left = (-values, -left) if falls else (values, left)
-        chance, spread = _chance(left.T, seed)
-        p_values = _p_values(gains, chance, spread)
+        chance, parts_of_covariance = _chance(left.T, seed)
+        p_values = _p_values(gains, chance, parts_of_covariance)
         # Epochs that are the same, such as copies, leave nothing to choose between them.
-        _, of_each = np.unique(np.vstack([gains, spread]), axis=1, return_index=True)
+        _, of_each = np.unique(np.vstack([gains, parts_of_covariance]), axis=1, return_index=True)
         if len(of_each) < len(gains):
             one = np.sort(of_each)
-            gains, chance, spread = gains[one], chance[:, one], spread[:, one]
-        excess = _excess(gains, chance, spread) if len(of_each) > 1 else 0.0
+            gains, chance, parts_of_covariance = gains[one], chance[:, one], parts_of_covariance[:, one]
+        excess = _excess(gains, chance, parts_of_covariance) if len(of_each) > 1 else 0.0
     return EpochCurve(
         row.key,
         falls,

@@ -178,19 +178,20 @@ def _say_failed(failed: Mapping[int, str], found: EpochFiles) -> None:
 
 def _warn_of_unfinished(curve: EpochCurve, found: EpochFiles) -> set[int]:
     """Warn of epochs that may be unfinished, with detections in far fewer images than others; return them."""
-    images = curve.seen[:, 0]
+    images = curve.seen
     usual = float(np.median(images))
     few = np.flatnonzero(2 * images < usual)
     # Early epochs may find nothing yet; only those after a usual one are suspicious.
     usual_from = int(np.argmax(2 * images >= usual))
-    for at in few[few > usual_from].tolist():
+    unfinished = few[few > usual_from].tolist()
+    for at in unfinished:
         path, count = found.paths[curve.epochs[at]], counted(int(images[at]), "image")
         text = (
             f"{path}: has detections in {count}, others in about {usual:.0f}. It may be unfinished: objects "
             "of images without detections count as missed."
         )
         warn_user(FindingWarning(text, code="epochs-unfinished"))
-    return {curve.epochs[at] for at in few[few > usual_from].tolist()}
+    return {curve.epochs[at] for at in unfinished}
 
 
 def _note_on_intervals(curve: EpochCurve, unit: str) -> list[str]:
