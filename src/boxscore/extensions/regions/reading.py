@@ -48,7 +48,7 @@ EVERY = "*"
 LARGEST_FILE = 1 << 28
 """Maximum bytes of a JSON or CSV file of regions."""
 
-RULE = "be a list of points [[x, y], ...], where two points are opposite corners of a box"
+_POINTS = "a list of points [[x, y], ...], where two points are opposite corners of a box"
 
 _IMAGE_KEYS = ("image", "image_id", "file_name", "filename")
 _CLASS_KEYS = ("class", "label", "name")
@@ -83,7 +83,7 @@ def read_regions(value: RegionsLike, name: str) -> RegionFile:
     if not isinstance(value, (str, os.PathLike)):
         found = _of_json(value, name)
         if found is None:
-            raise InputError(name, f"be a path, or {RULE[3:]}, or have these by image", got=repr(value)[:60])
+            raise InputError(name, f"be a path, or {_POINTS}, or have these by image", got=repr(value)[:60])
         return _checked(found, name)
     path, labels = _path_and_classes(value)
     if not path.exists():
@@ -141,7 +141,7 @@ def _read(path: Path) -> RegionFile:
             raise
         # No format has the file.
         got = repr(text[:60])
-        raise FileFormatError("a file of regions", RULE, got=got, place=str(path)) from None
+        raise FileFormatError("a file of regions", f"be {_POINTS}", got=got, place=str(path)) from None
 
 
 def _code_of(masks: MaskColumn) -> dict[str, Any]:
@@ -212,11 +212,11 @@ def _holds_points(value: Any) -> bool:
 def _ring(points: Any, place: str) -> FloatArray:
     """Return points [V, 2]; those of two opposite corners are the four of the box."""
     if not _is_list(points) or not all(_is_list(point) and len(point) >= 2 for point in points):
-        raise InputError("a region", RULE, got=repr(points)[:60], place=place)
+        raise InputError("a region", f"be {_POINTS}", got=repr(points)[:60], place=place)
     try:
         ring = checks.float_array([list(point[:2]) for point in points], name="a region", columns=2)
     except InputError:
-        raise InputError("a region", RULE, got=repr(points)[:60], place=place) from None
+        raise InputError("a region", f"be {_POINTS}", got=repr(points)[:60], place=place) from None
     if len(ring) == 2:
         ring = corners_of_boxes(np.concatenate([ring.min(axis=0), ring.max(axis=0)])[None]).reshape(4, 2)
     return ring
