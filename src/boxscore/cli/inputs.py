@@ -222,7 +222,7 @@ def chosen_protocol(arguments: argparse.Namespace) -> Protocol:
     changes = {name: value for name, value in changes.items() if value is not None}
     protocol = _apply_changes(protocol, changes) if changes else protocol
     for option in given(further("evaluation"), arguments):
-        protocol = loaded(option.changes)(protocol)
+        protocol = loaded(option.changes)(protocol) if option.changes else protocol
     return protocol
 
 
