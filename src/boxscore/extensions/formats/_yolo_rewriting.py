@@ -19,7 +19,7 @@ from boxscore.formats._yolo_lines import Lines, read_lines
 from boxscore.formats._yolo_numbers import by_count
 from boxscore.formats.yolo import NOTE, refuse_other_labels
 
-_BESIDE = (*CLASS_LISTS, "data.yaml", NOTE)
+_COPIED = (*CLASS_LISTS, "data.yaml", NOTE)
 """Files that give the lines a meaning, copied with them."""
 _FIELD = re.compile(rb"\S+")
 _CLOSE = 1e-9
@@ -38,9 +38,14 @@ def files_of_results(path: Path) -> list[Path]:
     """List the label files in reading order, then class lists and the note on the form of lines."""
     folder = label_folder(path)
     names, files = _labels(folder)
+    return [*map(Path, files), *_files_to_copy(folder, names)]
+
+
+def _files_to_copy(folder: Path, names: Sequence[str]) -> list[Path]:
+    """List the files that give the lines a meaning, in the folder of labels and above its inner folders."""
     above = {outer for inner in inner_folders(names) for outer in (PurePath(inner), *PurePath(inner).parents)}
-    beside = (folder / below / name for below in sorted({PurePath(), *above}) for name in _BESIDE)
-    return [*map(Path, files), *filter(is_file, beside)]
+    places = (folder / below / name for below in sorted({PurePath(), *above}) for name in _COPIED)
+    return [*filter(is_file, places)]
 
 
 def rewrite(path: Path, survivors: Survivors, output: Path) -> None:
@@ -65,8 +70,8 @@ def rewrite(path: Path, survivors: Survivors, output: Path) -> None:
         texts = [_changed(kept[row - first], row, lines, columns, survivors) for row in rows]
         contents[Path(file).relative_to(path).as_posix()] = mark + b"".join(texts)
         first = end
-    for beside in files_of_results(path)[len(files) :]:
-        contents[beside.relative_to(path).as_posix()] = read_bytes(beside)
+    for file_to_copy in _files_to_copy(folder, names):
+        contents[file_to_copy.relative_to(path).as_posix()] = read_bytes(file_to_copy)
     survivors.check_files()
     refuse_other_labels(output, output / folder.relative_to(path), contents)
     write_folder(output, contents)
