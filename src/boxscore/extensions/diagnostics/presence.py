@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,6 +131,9 @@ class ImageCounts(ClassResult):
         return super().frame_of(classes, values).rename(columns={"mae": "MAE", "rmse": "RMSE"})
 
 
+Values = TypeVar("Values", Presence, CountErrors)
+
+
 @once_per_evaluation
 def image_presence(
     evaluation: Evaluation,
@@ -171,8 +174,7 @@ def image_presence(
     >>> int(cat.true_positives), int(cat.true_negatives), float(cat.specificity), float(cat.auc)
     (1, 1, 0.5, 0.625)
     """
-    options = {"iou_threshold": iou_threshold, "area": area, "score_threshold": score_threshold}
-    pairs = _pairs(evaluation, options)
+    pairs = _pairs(evaluation, iou_threshold, area, score_threshold)
     # Drop pairs that say neither yes nor no.
     K = len(pairs.images)
     left_out = np.bincount(pairs.category[pairs.is_open], minlength=K)
@@ -196,8 +198,7 @@ def image_presence(
         ratio(2 * true, 2 * true + false + missed),
         _auc(pairs, present, pairs.images - left_out),
     )
-    each, last = (Presence(*(column[rows] for column in values)) for rows in (slice(-1), -1))
-    return ImagePresence(evaluation.labels, each, last, evaluation.has_scores)
+    return ImagePresence(evaluation.labels, *_with_total(values), evaluation.has_scores)
 
 
 @once_per_evaluation
@@ -235,8 +236,7 @@ def count_errors(
     >>> float(errors.mean_error), float(errors.mae), round(float(errors.rmse), 4)
     (-0.5, 1.5, 1.5811)
     """
-    options = {"iou_threshold": iou_threshold, "area": area, "score_threshold": score_threshold}
-    pairs = _pairs(evaluation, options)
+    pairs = _pairs(evaluation, iou_threshold, area, score_threshold)
     K = len(pairs.images)
     # Without an exhaustive annotation the number of objects is unknown.
     images = pairs.images - np.bincount(pairs.category[pairs.is_partial], minlength=K)
@@ -258,8 +258,13 @@ def count_errors(
         ratio(summed(np.abs(difference)), images),
         np.sqrt(ratio(summed(difference * difference), images)),
     )
-    each, last = (CountErrors(*(column[rows] for column in values)) for rows in (slice(-1), -1))
-    return ImageCounts(evaluation.labels, each, last, float(score_threshold))
+    return ImageCounts(evaluation.labels, *_with_total(values), float(score_threshold))
+
+
+def _with_total(values: Values) -> tuple[Values, Values]:
+    """Split columns [K + 1] into those of the classes [K] and the numbers of all classes together."""
+    each, last = (type(values)(*(column[rows] for column in values)) for rows in (slice(-1), -1))
+    return each, last
 
 
 # ---------------------------------------------------------------- pairs of image and class
@@ -288,8 +293,9 @@ class _Pairs(NamedTuple):
         return _Pairs(self.images, *columns)
 
 
-def _pairs(evaluation: Evaluation, options: Mapping[str, object]) -> _Pairs:
+def _pairs(evaluation: Evaluation, iou_threshold: float | None, area: str, score_threshold: float) -> _Pairs:
     """Collect the pairs of all images."""
+    options = {"iou_threshold": iou_threshold, "area": area, "score_threshold": score_threshold}
     answers = source_of(evaluation).answers("presence in images", _pairs_of, options)
     images: NDArray[np.int64] = np.sum([one.images for one in answers], axis=0)
     return _joined(images, answers)
