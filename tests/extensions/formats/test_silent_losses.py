@@ -119,7 +119,9 @@ def test_json_files_in_folders_too_deep(tmp_path: Path) -> None:
 
 def test_names_and_sizes_of_via_are_pairs(tmp_path: Path) -> None:
     region = '"{""name"":""rect"",""x"":1,""y"":2,""width"":3,""height"":4}","{""kind"":""cat""}"'
-    head = "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
+    head = (
+        "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
+    )
     rows = "".join(f'{name},{size},"{{}}",1,0,{region}\n' for name, size in (("a1", 23), ("a12", 3)))
     (tmp_path / "via.csv").write_text(f"{head}\n{rows}")
     assert load_ground_truth(tmp_path / "via.csv").images.ids.tolist() == ["a1", "a12"]

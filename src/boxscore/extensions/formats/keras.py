@@ -67,7 +67,7 @@ class KerasFormat(RowFormat):
                 x1, y1, x2, y2 = map(float, corners)
                 gathered.add_box(image, int(label), (x1, y1, x2, y2), "xyxy", origin)
         rows = gathered.rows(of_results=of_results)
-        return dataclasses.replace(rows, classes=_classes_beside(path), numbers="positions")
+        return dataclasses.replace(rows, classes=_classes_next_to(path), numbers="positions")
 
 
 FORMAT = KerasFormat()
@@ -83,7 +83,7 @@ def _parts(line: str) -> tuple[str, list[str]]:
     return path.strip(), words[len(words) - count :]
 
 
-def _classes_beside(path: Path) -> ClassList | None:
+def _classes_next_to(path: Path) -> ClassList | None:
     """Return the only class list next to a file; None without one, or with several."""
     with listed(path.parent) as entries:
         found = sorted(entry.name for entry in entries if _LIST.fullmatch(entry.name) and entry.is_file())

@@ -310,13 +310,13 @@ def _tell(
 
 
 def _labels_of(file: Path) -> Sequence[str] | None:
-    """Return the class list that CVAT writes next to gt.txt; None if there is none."""
+    """Return the class list that CVAT writes next to gt.txt, or None."""
     path = file.parent / "labels.txt"
     return class_list(path) if path.is_file() else None
 
 
 def _sequence_of(file: Path) -> _Sequence | None:
-    """Read seqinfo.ini in the folder of a file, or in the folder above; None if there is none."""
+    """Read seqinfo.ini in the folder of a file, or in the folder above; None without one."""
     places = (file.parent / "seqinfo.ini", file.parent.parent / "seqinfo.ini")
     path = next((place for place in places if place.is_file()), None)
     if path is None:

@@ -67,10 +67,10 @@ class OdvgFormat(RowFormat):
     def rows(self, path: Path, options: ReadOptions, *, of_results: bool) -> Rows:
         """Read every line."""
         names = None if options.classes is None else dict(enumerate(options.classes))
-        beside = path.parent / LABEL_MAP
-        if names is None and beside.is_file():
+        label_map = path.parent / LABEL_MAP
+        if names is None and label_map.is_file():
             whole = (LABEL_MAP, "an object of names by number")
-            names = decoded(beside, dict[int, str], record="class", whole=whole)
+            names = decoded(label_map, dict[int, str], record="class", whole=whole)
         gathered = Gathered(path, options, any_corners=False)
         known: dict[int, str] = {}
         for number, line in lines_of(path, _Line, "an ODVG file"):
