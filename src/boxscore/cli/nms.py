@@ -1,9 +1,9 @@
 """Turn raw detections into final ones: suppress, lower scores or merge boxes.
 
-Ground truth is not needed. The input has any format of detections. The remaining ones are written in the same
-format and order, with all their keys; or, if --output has the extension of another format, in that, with the
-names of images and classes. Soft methods write lowered scores, merging methods merged boxes. The output is
-written atomically.
+Ground truth is not needed. The input may be in any detection format. The remaining detections are written in
+the same format and order, with all their keys; or, if --output has the extension of another format, in that,
+with the names of images and classes. Soft methods write lowered scores, merging methods merged boxes. The
+output is written atomically.
 
 With --memory-limit, Parquet data larger than memory are processed in partitions of whole images, and written
 in ascending order of images.
