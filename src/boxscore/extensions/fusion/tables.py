@@ -209,7 +209,9 @@ def fused_part(
 def _with_common_classes(tables: Sequence[Detections]) -> Sequence[Detections]:
     """Return tables whose class ids have one meaning, if their numbers count the names of different lists."""
     lists = [table.categories for table in tables]
-    same = all(classes.names.tolist() == lists[0].names.tolist() for classes in lists)
+    same = all(
+        classes.same_as(lists[0]) and classes.names.tolist() == lists[0].names.tolist() for classes in lists
+    )
     if same or not any(map(_counts_names, lists)):
         return tables
     from boxscore.extensions.formats.elsewhere import with_names_as_class_ids
