@@ -495,7 +495,7 @@ Outcome = list[tuple[str, bytes]]
 def _read_back(truth: GroundTruth, found: Detections, format_name: str, folder: Path) -> list[Outcome]:
     """Return the class and the box of every row that comes back, of the truth and, read with it, detections."""
     ending = {"coco": ".json", "csv": ".csv", "openimages": ".csv", "parquet": ".parquet", "columns": ".npz"}
-    ending |= {"labelstudio": ".json"}
+    ending |= {"labelstudio": ".json", "cvat": ".xml"}
     base = folder / format_name
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir()

@@ -77,6 +77,7 @@ DETECTIONS = {
     "csv": "csv/detections.csv",
     "jsonl": "jsonl/detections.jsonl",
     "openimages": "openimages/detections.csv",
+    "cvat": "cvat/predictions.xml",
     "text": "text/detection-results",
     "dota": "dota/results",
     "crowdhuman": "crowdhuman/detections.odgt",

@@ -375,8 +375,9 @@ def cvat(folder: Path, rows: list[Row]) -> Path:
     images = ""
     for at, image in enumerate("ab"):
         boxes = "".join(
-            f'<box label="{label}" xtl="{a!r}" ytl="{b!r}" xbr="{c!r}" ybr="{d!r}"/>'
-            for _, label, (a, b, c, d), _ in of_image(rows, image)
+            f'<box label="{label}" xtl="{a!r}" ytl="{b!r}" xbr="{c!r}" ybr="{d!r}">'
+            f'<attribute name="score">{score}</attribute></box>'
+            for _, label, (a, b, c, d), score in of_image(rows, image)
         )
         images += f'<image id="{at}" name="{image}.jpg" width="{WIDTH}" height="{HEIGHT}">{boxes}</image>'
     head = "<annotations><version>1.1</version><meta><task/></meta>"
@@ -655,6 +656,7 @@ DETECTIONS: dict[str, tuple[str, Writer]] = {
     "openimages": ("xyxyn", open_images_found),
     "dota": ("xyxy", dota),
     "columns": ("xyxy", columns),
+    "cvat": ("xyxy", cvat),
     "labelme": ("xyxy", labelme),
     "labelstudio": ("xywhn", labelstudio),
     "datumaro": ("xywh", datumaro),

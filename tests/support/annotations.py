@@ -21,10 +21,11 @@ BOXES = [("cat", [10.0, 20.0, 110.0, 70.0]), ("dog", [30.5, 40.0, 50.5, 60.0])]
 _XYWH = [(name, [x1, y1, x2 - x1, y2 - y1]) for name, (x1, y1, x2, y2) in BOXES]
 
 
-def _cvat() -> str:
+def _cvat(*scores: str) -> str:
+    inner = [f'<attribute name="Score">{score}</attribute>' for score in scores or ("", "")]
     boxes = "".join(
-        f'<box label="{name}" occluded="0" xtl="{x1}" ytl="{y1}" xbr="{x2}" ybr="{y2}" z_order="0"></box>'
-        for name, (x1, y1, x2, y2) in BOXES
+        f'<box label="{name}" occluded="0" xtl="{x1}" ytl="{y1}" xbr="{x2}" ybr="{y2}" z_order="0">{of_box}</box>'
+        for (name, (x1, y1, x2, y2)), of_box in zip(BOXES, inner, strict=True)
     )
     labels = "".join(f"<label><name>{name}</name></label>" for name in ("cat", "dog"))
     return (
@@ -477,6 +478,7 @@ def _dump(content: Any) -> str:
 
 FORMATS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "cvat": ("cvat.xml", {"cvat.xml": _cvat()}),
+    "cvat predictions": ("predictions.xml", {"predictions.xml": _cvat("0.5", "0.75")}),
     "labelme": (
         "l",
         {

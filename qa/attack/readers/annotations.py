@@ -220,7 +220,7 @@ def _seeds(name: str) -> list[Seed]:
     return seeds
 
 
-WITH_SCORES = ("labelstudio", "datumaro", "bdd", "text", "sagemaker", "fiftyone", "vertex")
+WITH_SCORES = ("cvat", "labelstudio", "datumaro", "bdd", "text", "sagemaker", "fiftyone", "vertex")
 """Formats that may hold detections."""
 DETECTIONS_ONLY = {kind.split()[0] for kind in FILES}
 

@@ -19,6 +19,7 @@ from support.real_data import real
 
 SIZED = {
     "cvat",
+    "cvat predictions",
     "fiftyone",
     "labelme",
     "labelstudio",
@@ -84,7 +85,8 @@ def test_every_format_is_told_from_the_others(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["labelstudio", "datumaro", "bdd", "vertex predictions", "darwin", "darwin first"]
+    "name",
+    ["labelstudio", "datumaro", "bdd", "vertex predictions", "darwin", "darwin first", "cvat predictions"],
 )
 def test_detections_have_their_scores(name: str, tmp_path: Path) -> None:
     truth = load(tmp_path, "cvat")
@@ -241,6 +243,61 @@ CVAT_REFUSED = {
 def test_broken_cvat_is_refused(rest: str, tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=CVAT_REFUSED[rest]):
         cvat(tmp_path, rest)
+
+
+SHAPES = [
+    '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4">{}</box>',
+    '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4" rotation="30">{}</box>',
+    '<polygon label="cat" points="0,0;4,0;4,2">{}</polygon>',
+    '<ellipse label="cat" cx="5" cy="4" rx="2" ry="1">{}</ellipse>',
+    '<mask label="cat" left="1" top="1" width="3" height="2" rle="1, 3, 1, 1">{}</mask>',
+]
+
+
+def scores_of(folder: Path, rest: str) -> list[float] | None:
+    """Return the scores of detections of cats, None if they have none."""
+    (folder / "found.xml").write_text(CVAT.format(meta="", rest=rest))
+    image = boxscore.data.vocabulary.Images.build([0], file_names=["a.png"])
+    truth = boxscore.GroundTruth.from_arrays([0], ["cat"], [[0, 0, 1, 1]], images=image)
+    found = load_detections(folder / "found.xml", truth)
+    return found.scores.tolist() if found.scored else None
+
+
+def with_attributes(shape: str, *attributes: tuple[str, str]) -> str:
+    texts = (f'<attribute name="{name}">{text}</attribute>' for name, text in attributes)
+    return shape.format("".join(texts))
+
+
+def of_image(*shapes: str) -> str:
+    return f'<image id="0" name="a.png" width="8" height="6">{"".join(shapes)}</image>'
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_attribute_of_any_shape_of_cvat_is_its_score(shape: str, tmp_path: Path) -> None:
+    other = with_attributes(SHAPES[0], ("CONFIDENCE", " 7e-1 "), ("score", ""), ("occlusion", "3"))
+    image = of_image(with_attributes(shape, ("color", "red"), ("score", "0.30000000000000004")), other)
+    assert scores_of(tmp_path, image) == [0.1 + 0.2, 0.7]
+    track = with_attributes(SHAPES[0], ("confidence", "0.5")).replace("<box", '<box frame="0" outside="0"')
+    assert scores_of(tmp_path, f'<track id="0" label="cat">{track}</track>') == [0.5]
+    for attributes in [[("score", "")], [("scores", "0.5")], []]:
+        assert scores_of(tmp_path, of_image(with_attributes(shape, *attributes))) is None
+    # An attribute of ground truth may say anything.
+    image = of_image(with_attributes(shape, ("score", "high")), SHAPES[0].format(""))
+    assert len(cvat(tmp_path, image)) == 2
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [[("confidence", text)] for text in ("high", "nan", "1e999", "1_0")]
+    + [[("score", "0.5"), ("confidence", "0.6")]],
+)
+def test_a_score_of_cvat_is_one_number(attributes: list[tuple[str, str]], tmp_path: Path) -> None:
+    texts = ", ".join(sorted(repr(text) for _, text in attributes))
+    message = f"a detection must have one number as its score or confidence. Got {texts} in"
+    with pytest.raises(FileFormatError, match=re.escape(message)):
+        scores_of(tmp_path, of_image(with_attributes(SHAPES[0], *attributes)))
+    with pytest.raises(InputError, match="a detection must have a score if another has one"):
+        scores_of(tmp_path, of_image(with_attributes(SHAPES[0], ("score", "1")), SHAPES[0].format("")))
 
 
 def test_a_task_has_not_too_many_frames(tmp_path: Path) -> None:

@@ -95,6 +95,81 @@ def test_predictions_are_those_of_the_format(tmp_path: Path, run: Run) -> None:
     assert json.loads((tmp_path / "kept.json").read_text())[0] == tasks[0]
 
 
+def test_scores_of_cvat_come_back_to_the_bit(tmp_path: Path, run: Run) -> None:
+    gt, dt = write_coco(tmp_path)
+    results = json.loads(dt.read_text())
+    for row, score in zip(results, [0.1 + 0.2, 1e-300, 1 / 3], strict=True):
+        row["score"] = score
+    dt.write_text(json.dumps(results))
+    output = tmp_path / "annotations.xml"
+    run("convert", "--gt", gt, "--dt", dt, "--to", "cvat", "--output", output)
+    root = ElementTree.parse(output).getroot()
+    assert [text.text for text in root.iterfind("image/box/attribute[@name='score']")] == [
+        "0.30000000000000004",
+        "1e-300",
+        "0.3333333333333333",
+    ]
+    # Labels declare the attribute, or CVAT would not import it.
+    declared = root.findall("meta/task/labels/label/attributes/attribute")
+    assert [[each.text for each in one] for one in declared] == [["score", "False", "text"]] * 2
+    whole = [run.json("evaluate", gt, path)["metrics"] for path in (dt, output)]
+    assert whole[0] == whole[1]
+    assert len(boxscore.load_ground_truth(output)) == 3
+    # Other commands write such a file too.
+    run("nms", "--dt", output, "--iou-threshold", 0.99, "--output", tmp_path / "kept.xml")
+    assert (tmp_path / "kept.xml").read_bytes() == output.read_bytes()
+
+
+@pytest.mark.parametrize(("count", "scores"), [(3, None), (0, []), (1, [0.5])])
+def test_detections_of_cvat_may_be_none_and_lack_scores(count: int, scores: Any, tmp_path: Path) -> None:
+    known = truth()
+    images, labels = known.images.ids[known.image], known.categories.ids[known.category]
+    found = boxscore.Detections.from_arrays(
+        images[:count].tolist(),
+        labels[:count].tolist(),
+        np.array(BOXES)[:count],
+        scores,
+        images=known.images,
+        categories=known.categories,
+    )
+    boxscore.save_as(found, tmp_path / "a.xml", format="cvat")
+    read = boxscore.load_detections(tmp_path / "a.xml", known)
+    assert (len(read), read.scored) == (count, scores is not None)
+    assert len(boxscore.load_ground_truth(tmp_path / "a.xml").images) == 3
+
+
+def test_shapes_that_a_tool_file_cannot_hold_are_named(tmp_path: Path, run: Run) -> None:
+    score = '<attribute name="score">0.5</attribute>'
+    polygon = f'<polygon label="x" points="1,1;5,1;5,5">{score}</polygon>'
+    (tmp_path / "a.xml").write_text(
+        f'<annotations><image id="0" name="a.jpg" width="9" height="9">{polygon}</image></annotations>'
+    )
+    call = ["nms", "--dt", tmp_path / "a.xml", "--iou-type", "segm", "--iou-threshold", 0.5]
+    error = run(*call, "--output", tmp_path / "b.xml").err
+    assert "b.xml: leaves out 1 mask, which cvat files cannot store." in error
+    run.error(*call, "--output", tmp_path / "c.xml", "--strict")
+    assert not (tmp_path / "c.xml").exists()
+    value = {"points": [[10, 10], [50, 10], [50, 50]], "polygonlabels": ["x"]}
+    result = {"from_name": "l", "to_name": "i", "original_width": 9, "original_height": 9, "value": value}
+    task = {"data": {"image": "a.jpg"}, "predictions": [{"result": [result | {"score": 0.5}]}]}
+    (tmp_path / "a.json").write_text(json.dumps([task]))
+    call[2] = tmp_path / "a.json"
+    error = run(*call, "--output", tmp_path / "b.json").err
+    assert "b.json: leaves out 1 mask, which labelstudio files cannot store." in error
+
+
+def test_classes_with_and_without_a_list_are_fused_by_name(tmp_path: Path, run: Run) -> None:
+    gt, dt = write_coco(tmp_path)
+    listed, free = tmp_path / "listed.xml", tmp_path / "free.xml"
+    run("convert", "--gt", gt, "--dt", dt, "--to", "cvat", "--output", listed)
+    root = ElementTree.parse(listed).getroot()
+    root.remove(root.find("meta"))  # type: ignore[arg-type]
+    ElementTree.ElementTree(root).write(free)
+    for files in ([listed, free], [free, listed]):
+        run("fuse", *files, "--output", tmp_path / "fused.json")
+        assert len(json.loads((tmp_path / "fused.json").read_text())) == 3
+
+
 def test_labels_of_cvat(tmp_path: Path) -> None:
     boxscore.save_as(truth(), tmp_path / "annotations.xml", format="cvat")
     root = ElementTree.parse(tmp_path / "annotations.xml").getroot()

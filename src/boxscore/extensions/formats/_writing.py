@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from boxscore._utils import checks
-from boxscore.data.tables import BoxTable
+from boxscore._utils.user_warnings import warn_user
+from boxscore.data.tables import BoxTable, Detections
 from boxscore.errors import InputError
+from boxscore.formats._format import Format
 
 
 def rows_of_images(table: BoxTable) -> list[list[int]]:
@@ -15,6 +18,20 @@ def rows_of_images(table: BoxTable) -> list[list[int]]:
     for row, image in enumerate(table.image.tolist()):
         rows[image].append(row)
     return rows
+
+
+def scores_of(table: BoxTable) -> list[float] | None:
+    """Return the scores of detections; None for ground truth, and for detections without scores."""
+    return table.scores.tolist() if isinstance(table, Detections) and table.scored else None
+
+
+def warn_of_lost(table: BoxTable, form: Format, path: Path) -> None:
+    """Warn of shapes of detections that a format cannot store, as it is not chosen by ``--to``."""
+    from boxscore.extensions.data_tools.converting import lost
+
+    what = ", ".join(lost(table, form).values()) if isinstance(table, Detections) else ""
+    if what:
+        warn_user(f"{path}: leaves out {what}, which {form.name} files cannot store.")
 
 
 def names_of_images(table: BoxTable, form: str, *, by_last_part: bool = False) -> list[str]:

@@ -6,6 +6,9 @@ Conventions
 - The images of a video are the frames that the task declares; ``outside="1"`` means absent.
 - Polygons, ellipses and masks are objects too; points, lines and skeletons are skipped with a warning.
 - The classes are the labels of the task. The image set selects a subset of a project.
+- The score of a detection is an attribute of its shape, ``score`` or ``confidence``: CVAT has no place of its
+  own for it, and the programs that prepare predictions for review in CVAT write one of the two. Scores of
+  ground truth are not read.
 
 References
 ----------
@@ -30,7 +33,14 @@ from boxscore.data.tables import BoxTable
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError, InputError
 from boxscore.extensions.formats._gathered import Gathered, rotated_corners
-from boxscore.extensions.formats._writing import names_of_images, plain_side, rows_of_images, sizes_of_images
+from boxscore.extensions.formats._writing import (
+    names_of_images,
+    plain_side,
+    rows_of_images,
+    scores_of,
+    sizes_of_images,
+    warn_of_lost,
+)
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._label_files import refuse_shared_names
 from boxscore.formats._rows import RowFormat, Rows
@@ -42,6 +52,9 @@ MOST_PIXELS = 100_000_000
 """Maximum number of pixels of an image with masks."""
 
 _META = ("meta/task", "meta/project", "meta/job")
+_SCORE = "score"
+_SCORES = (_SCORE, "confidence")
+"""Names of attributes that are scores, in any case; the first is written."""
 
 
 class CvatFormat(RowFormat):
@@ -52,7 +65,8 @@ class CvatFormat(RowFormat):
     boxes = "xyxy"
     takes = frozenset({"image_set"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
-        "ground truth": frozenset({"sizes", "file names", "classes"})
+        "ground truth": frozenset({"sizes", "file names", "classes"}),
+        "detections": frozenset(),
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
@@ -75,9 +89,9 @@ class CvatFormat(RowFormat):
         gathered = Gathered(path, options)
         tracks = file.root.findall("track")
         if tracks:
-            _read_tracks(file, tracks, gathered)
+            _read_tracks(file, tracks, gathered, scored=of_results)
         else:
-            _read_images(file, options.image_set, gathered)
+            _read_images(file, options.image_set, gathered, scored=of_results)
         labels = itertools.chain.from_iterable(file.root.findall(f"{at}/labels/label/name") for at in _META)
         names = [name.text.strip() for name in labels if name.text and name.text.strip()]
         return gathered.rows(of_results=of_results, classes=list(dict.fromkeys(names)) or None)
@@ -94,16 +108,22 @@ class CvatFormat(RowFormat):
         sizes_of_images(table, "CVAT", names)
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
-        """Write "CVAT for images 1.1"."""
+        """Write "CVAT for images 1.1", with the scores of detections as an attribute."""
         self.check_written(table)
         if path.suffix != ".xml":
             raise InputError("the output of CVAT's XML", "end in .xml", got=repr(path.name))
-        # Declare the labels, also those without objects.
+        # Declare the labels, also those without objects, and their attributes.
         root = Element("annotations")
         SubElement(root, "version").text = "1.1"
         labels = SubElement(SubElement(SubElement(root, "meta"), "task"), "labels")
-        for label in table.categories.names.tolist():
-            SubElement(SubElement(labels, "label"), "name").text = label
+        scores = scores_of(table)
+        for name in table.categories.names.tolist():
+            label = SubElement(labels, "label")
+            SubElement(label, "name").text = name
+            if scores is not None:
+                score = SubElement(SubElement(label, "attributes"), "attribute")
+                for tag, text in (("name", _SCORE), ("mutable", "False"), ("input_type", "text")):
+                    SubElement(score, tag).text = text
         # Add each image with its boxes.
         names, rows = names_of_images(table, "CVAT"), rows_of_images(table)
         boxes, classes = table.boxes.tolist(), table.categories.names[table.category].tolist()
@@ -113,8 +133,13 @@ class CvatFormat(RowFormat):
             for row in rows[number]:
                 corners = zip(("xtl", "ytl", "xbr", "ybr"), boxes[row], strict=True)
                 places = {key: f"{plain_side(value)!r}" for key, value in corners}
-                SubElement(image, "box", {"label": classes[row], "occluded": "0", **places, "z_order": "0"})
+                box = SubElement(
+                    image, "box", {"label": classes[row], "occluded": "0", **places, "z_order": "0"}
+                )
+                if scores is not None:
+                    SubElement(box, "attribute", {"name": _SCORE}).text = repr(scores[row])
         indent(root, " ")
+        warn_of_lost(table, self, path)
         write_atomically(path, tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
 
 
@@ -142,7 +167,7 @@ class _Where:
         return self.file.place(self.element)
 
 
-def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
+def _read_images(file: XmlFile, image_set: object, gathered: Gathered, *, scored: bool) -> None:
     # Select the images of a subset.
     images = file.root.findall("image")
     subsets = [image.get("subset", "") for image in images]
@@ -168,10 +193,11 @@ def _read_images(file: XmlFile, image_set: object, gathered: Gathered) -> None:
         width, height = (_number(image, side, file, default=math.nan) for side in ("width", "height"))
         position = gathered.image(name, width, height)
         for shape in image:
-            _add(shape, shape.get("label"), position, image, file, gathered)
+            score = _score(shape, file) if scored else None
+            _add(shape, shape.get("label"), score, position, image, file, gathered)
 
 
-def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> None:
+def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered, *, scored: bool) -> None:
     # A video states one size for all frames.
     frames = list(_frames(file))
     size = next(
@@ -197,7 +223,8 @@ def _read_tracks(file: XmlFile, tracks: list[Element], gathered: Gathered) -> No
             if shape.tag != "attribute" and shape.get("outside", "0") != "1":
                 frame = int(_number(shape, "frame", file))
                 label = track.get("label") or shape.get("label")
-                _add(shape, label, positions[frame], holder, file, gathered)
+                score = _score(shape, file) if scored else None
+                _add(shape, label, score, positions[frame], holder, file, gathered)
 
 
 def _frames(file: XmlFile) -> Iterator[int]:
@@ -217,7 +244,13 @@ def _frames(file: XmlFile) -> Iterator[int]:
 
 
 def _add(
-    shape: Element, label: str | None, image: int, holder: Element, file: XmlFile, gathered: Gathered
+    shape: Element,
+    label: str | None,
+    score: float | None,
+    image: int,
+    holder: Element,
+    file: XmlFile,
+    gathered: Gathered,
 ) -> None:
     """Add a shape; ``holder`` has the image size."""
     # A tag labels the image; count points and skeletons as skipped.
@@ -236,10 +269,10 @@ def _add(
     if shape.tag == "polygon":
         points = (shape.get("points") or "").replace(";", ",").split(",")
         values = [_plain(text, "points", shape, file) for text in points]
-        gathered.add_polygon(image, label, values, origin)
+        gathered.add_polygon(image, label, values, origin, score=score)
         return
     if shape.tag == "mask":
-        _add_mask(shape, label, image, holder, file, gathered)
+        _add_mask(shape, label, score, image, holder, file, gathered)
         return
     rotation = _number(shape, "rotation", file, default=0.0)
     # The bounding box of a rotated ellipse has a closed form; rotation keeps the area.
@@ -248,19 +281,27 @@ def _add(
         cosine, sine = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
         across, down = math.hypot(rx * cosine, ry * sine), math.hypot(rx * sine, ry * cosine)
         area = math.pi * abs(rx * ry)
-        gathered.add(image, label, (x - across, y - down, x + across, y + down), origin, area=area)
+        around = (x - across, y - down, x + across, y + down)
+        gathered.add(image, label, around, origin, score=score, area=area)
         return
     # A box; if rotated, keep its corners too.
     x1, y1, x2, y2 = (_number(shape, side, file) for side in ("xtl", "ytl", "xbr", "ybr"))
     if rotation % 360 == 0:
-        gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin)
+        gathered.add_box(image, label, (x1, y1, x2, y2), "xyxy", origin, score=score)
         return
     center = ((x1 + x2) / 2, (y1 + y2) / 2)
-    gathered.add_rotated(image, label, rotated_corners((x1, y1, x2, y2), rotation, center=center), origin)
+    corners = rotated_corners((x1, y1, x2, y2), rotation, center=center)
+    gathered.add_rotated(image, label, corners, origin, score=score)
 
 
 def _add_mask(
-    shape: Element, label: str, image: int, holder: Element, file: XmlFile, gathered: Gathered
+    shape: Element,
+    label: str,
+    score: float | None,
+    image: int,
+    holder: Element,
+    file: XmlFile,
+    gathered: Gathered,
 ) -> None:
     """Add a mask given as row-wise runs within a box, starting with background."""
     # The mask must be inside its box, and the box inside the image; limit the allocated pixels.
@@ -290,7 +331,28 @@ def _add_mask(
     box = (float(left), float(top), float(left + width), float(top + height))
     mask = {"size": [down, across], "counts": counts}
     origin: Any = _Where(file, shape)
-    gathered.add(image, label, box, origin, area=float(pixels.sum()), mask=mask)
+    gathered.add(image, label, box, origin, score=score, area=float(pixels.sum()), mask=mask)
+
+
+def _score(shape: Element, file: XmlFile) -> float | None:
+    """Return the score among the attributes of a shape; None without one, or if it is left empty."""
+    given = {
+        text
+        for attribute in shape.findall("attribute")
+        if (attribute.get("name") or "").lower() in _SCORES and (text := (attribute.text or "").strip())
+    }
+    if not given:
+        return None
+    # Annotators may fill in a confidence in words.
+    try:
+        (score,) = {checks.plain_number(text) for text in given}
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        rule = f"have one number as its {' or '.join(_SCORES)}"
+        got, place = ", ".join(map(repr, sorted(given)))[:60], file.place(shape)
+        raise FileFormatError("a detection", rule, got=got, place=place)
+    return score
 
 
 def _number(element: Element, name: str, file: XmlFile, *, default: float | None = None) -> float:

@@ -40,7 +40,13 @@ from boxscore.extensions.formats._gathered import (
     last_part,
     rotated_corners,
 )
-from boxscore.extensions.formats._writing import names_of_images, rows_of_images, sizes_of_images
+from boxscore.extensions.formats._writing import (
+    names_of_images,
+    rows_of_images,
+    scores_of,
+    sizes_of_images,
+    warn_of_lost,
+)
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._label_files import refuse_shared_names
 from boxscore.formats._rows import RowFormat, Rows
@@ -176,6 +182,7 @@ class LabelStudioFormat(RowFormat):
             raise InputError("the output of Label Studio's tasks", "end in .json", got=repr(path.name))
         writer = self if like is None else self._as_in(like)
         tasks = b",\n".join(map(msgspec.json.encode, writer._tasks(table)))
+        warn_of_lost(table, self, path)
         write_atomically(path, b"[" + tasks + b"]\n")
 
     def _as_in(self, file: Path) -> LabelStudioFormat:
@@ -198,7 +205,7 @@ class LabelStudioFormat(RowFormat):
         sizes = sizes_of_images(table, "Label Studio", rows)
         percent = _percent(table.boxes, np.array(sizes, dtype=float).reshape(-1, 2)[table.image]).tolist()
         labels = table.categories.names[table.category].tolist()
-        scores = table.scores.tolist() if isinstance(table, Detections) and table.scored else None
+        scores = scores_of(table)
         for name, size, of_image in zip(names_of_images(table, "Label Studio"), sizes, rows, strict=True):
             results = []
             for row in of_image:
