@@ -205,3 +205,79 @@ def test_a_server_with_several_versions_is_asked_for_by_version(tmp_path: Path, 
     call = ["convert", "--dt", tmp_path / "d", "--output", tmp_path / "d.zip", "--server"]
     assert "did you mean dota-v1.0 or dota-v1.5 or dota-v2.0?" in run.error(*call, "dota")
     assert "did you mean 'dota-v1.5'?" in run.error(*call, "dota-v1.6")
+
+
+MOT = [f"MOT17-{number:02}" for number in (1, 3, 6, 7, 8, 12, 14)]
+
+
+def mot_files(
+    folder: Path, names: list[str], *, rows: int | None = None, label: str = "pedestrian"
+) -> list[Any]:
+    """Write a ground truth with images of these names, and a detection in each; return their arguments."""
+    images = [
+        {"id": number, "file_name": name, "width": 1920, "height": 1080}
+        for number, name in enumerate(names, 5)
+    ]
+    truth = {"images": images, "annotations": [], "categories": [{"id": 1, "name": label}]}
+    found = [
+        {"image_id": image["id"], "category_id": 1, "bbox": [10.5, -20, 30.25, 40], "score": number / 10}
+        for number, image in enumerate(images, 1)
+    ]
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "found.json").write_text(json.dumps(found[:rows]))
+    call = ["convert", "--gt", folder / "truth.json", "--dt", folder / "found.json", "--server", "mot"]
+    return [*call, "--output", folder / "mot.zip"]
+
+
+@pytest.mark.filterwarnings("ignore:.*left and top were reduced by 1")
+def test_mot_gets_a_file_per_sequence_with_pixels_from_1(tmp_path: Path, run: Run) -> None:
+    names = [f"{name}{end}" for name in MOT for end in ("/img1/000002.jpg", "/img1/000001.jpg")]
+    names[2:4] = ["mot/test/MOT17-03-SDP/000002.jpg", "mot/test/MOT17-03-SDP/000010.jpg"]
+    call = mot_files(tmp_path, names)
+    assert "warning" not in run(*call).err
+    assert names_in(tmp_path / "mot.zip") == [f"{name}.txt" for name in MOT]
+    with zipfile.ZipFile(tmp_path / "mot.zip") as archive:
+        archive.extractall(tmp_path)
+    assert (tmp_path / "MOT17-01.txt").read_text() == (
+        "1,-1,11.5,-19.0,30.25,40.0,0.2,-1,-1,-1\n2,-1,11.5,-19.0,30.25,40.0,0.1,-1,-1,-1\n"
+    )
+    assert (tmp_path / "MOT17-03.txt").read_text().startswith("2,-1,11.5,-19.0,30.25,40.0,0.3,")
+    # MOT's reader takes the 1 away again.
+    images = [{"id": frame, "file_name": f"{frame}.jpg"} for frame in (1, 2)]
+    truth = {"images": images, "annotations": [], "categories": [{"id": 1, "name": "pedestrian"}]}
+    (tmp_path / "frames.json").write_text(json.dumps(truth))
+    read = load_detections(tmp_path / "MOT17-01.txt", load_ground_truth(tmp_path / "frames.json"))
+    assert read.boxes.tolist() == [[10.5, -20, 40.75, 20]] * 2
+
+
+@pytest.mark.parametrize(
+    ("names", "changes", "words"),
+    [
+        (["a.jpg"], {}, "Got 'a.jpg' in"),
+        (["MOT17-15/img1/000001.jpg"], {}, "a sequence of MOT17 or MOT20 and one of its frames, from 1"),
+        (["MOT17-01/img1/000000.jpg"], {}, "a sequence of MOT17 or MOT20"),
+        (["MOT20-08/img1/000807.jpg"], {}, "a sequence of MOT17 or MOT20"),
+        (
+            ["MOT17-01-DPM/img1/000001.jpg", "MOT17-01-SDP/img1/000001.jpg"],
+            {},
+            "a frame must be in one image",
+        ),
+        (["MOT17-01/img1/000001.jpg", "MOT20-04/img1/000001.jpg"], {}, "images must be of one benchmark"),
+        (["MOT17-01/img1/000001.jpg", "MOT17-03/img1/000001.jpg"], {"rows": 1}, "Got none in MOT17-03"),
+        (["MOT17-01/img1/000001.jpg"], {"label": "person"}, "a class must be 'pedestrian'"),
+        ([], {}, "images must be of one benchmark"),
+    ],
+)
+def test_what_mot_would_refuse_is_not_written(
+    names: list[str], changes: dict[str, Any], words: str, tmp_path: Path, run: Run
+) -> None:
+    assert words in run.error(*mot_files(tmp_path, names, **changes))
+    assert not (tmp_path / "mot.zip").exists()
+
+
+def test_missing_test_sequences_of_mot_are_named(tmp_path: Path, run: Run) -> None:
+    call = mot_files(tmp_path, [f"MOT20-0{number}/img1/000001.jpg" for number in (4, 6, 8)])
+    assert "no detections in MOT20-07; MOT20Det asks for all of its test sequences" in run(*call).err
+    (tmp_path / "mot.zip").unlink()
+    run.error(*call, "--strict")
+    assert not (tmp_path / "mot.zip").exists()

@@ -4,12 +4,14 @@ Conventions
 -----------
 - Everything is checked before the output is written, which happens in one step. The same detections give the
   same bytes: files are sorted, without times.
-- Coordinates are those of the table. The VOC server counts pixels from 1, as the annotations of VOC do.
+- Coordinates are those of the table. VOC and MOTChallenge count pixels from 1.
+- MOTChallenge's file of a sequence has ten numbers per line: frame, -1 (no track), left, top, width, height,
+  score, and three times -1. The names of images say which sequence and frame they are.
 
 References
 ----------
 COCO, "Upload results"; VOC2012 development kit, section 4.3; DOTA, "Tasks"; VisDrone, "Results format";
-LVIS API, ``lvis/results.py``.
+LVIS API, ``lvis/results.py``; MOTChallenge, "Instructions", and its evaluation kit, ``evaluateDetection.m``.
 """
 
 from __future__ import annotations
@@ -70,6 +72,17 @@ MOST_IN_LVIS = 300
 _COCO_NAME = re.compile(
     r"(?:detections|person_keypoints)_(?:val2017|test-dev2017|test2017)_[^_/]+_results\.zip"
 )
+_MOT_FRAMES = {
+    "MOT17": (450, 600, 1500, 1050, 837, 1194, 500, 625, 525, 654, 900, 900, 750, 750),
+    "MOT20": (429, 2782, 2405, 2080, 3315, 1008, 585, 806),
+}
+"""Frames of the sequences 01, 02, ... of MOTChallenge's benchmarks of detection, MOT17Det and MOT20Det."""
+_MOT_TEST = {"MOT17": (1, 3, 6, 7, 8, 12, 14), "MOT20": (4, 6, 7, 8)}
+"""Their sequences without public ground truth."""
+_MOT_IMAGE = re.compile(
+    r"(?:.*/)?(MOT17|MOT20)-(\d\d)(?:-(?:DPM|FRCNN|SDP))?/(?:img1/)?(\d{1,9})\.\w+", re.ASCII
+)
+"""Image names; MOT17 has each sequence three times, with the detections of one detector each."""
 
 Files = dict[str, bytes]
 
@@ -154,6 +167,55 @@ def _visdrone(table: Detections, output: Path) -> Files:
     return {f"{name}.txt": "".join(texts).encode() for name, texts in zip(names, lines, strict=True)}
 
 
+def _mot(table: Detections, output: Path) -> Files:
+    table = with_classes_of_server(table, ("pedestrian",))
+    places = _mot_places(table)
+    # Write the lines of each sequence by frame; a frame keeps the order of its detections.
+    lines: dict[str, list[str]] = {sequence: [] for sequence, _ in places}
+    boxes = np.hstack([table.boxes[:, :2] + 1, table.sizes]).tolist()
+    scores, images = table.scores.tolist(), table.image.tolist()
+    for row in sorted(range(len(table)), key=lambda row: places[images[row]]):
+        sequence, frame = places[images[row]]
+        numbers = ",".join(map(repr, [frame, -1, *boxes[row], scores[row], -1, -1, -1]))
+        lines[sequence].append(f"{numbers}\n")
+    # The server cannot read an empty file, and looks for all sequences.
+    empty = next((sequence for sequence in sorted(lines) if not lines[sequence]), None)
+    if empty is not None:
+        raise InputError("a sequence", "have detections", got=f"none in {empty}", place=table.source)
+    benchmark = next(iter(lines))[:5]
+    missing = [name for number in _MOT_TEST[benchmark] if (name := f"{benchmark}-{number:02}") not in lines]
+    if missing:
+        text = f"no detections in {short_list(missing)}; {benchmark}Det asks for all of its test sequences"
+        warn_user(f"{table.source}: {text}.")
+    return {f"{sequence}.txt": "".join(texts).encode() for sequence, texts in lines.items()}
+
+
+def _mot_places(table: Detections) -> list[tuple[str, int]]:
+    """Return sequence and frame of each image; reject unknown ones, and several benchmarks."""
+    places: dict[tuple[str, int], str] = {}
+    images = table.images
+    for identifier, file in zip(images.ids.tolist(), images.file_names.tolist(), strict=True):
+        name = str(identifier if file is None else file).replace("\\", "/")
+        found = _MOT_IMAGE.fullmatch(name)
+        benchmark, sequence, frame = (found[1], int(found[2]), int(found[3])) if found else ("", 0, 0)
+        frames = _MOT_FRAMES.get(benchmark, ())
+        if not 1 <= sequence <= len(frames) or not 1 <= frame <= frames[sequence - 1]:
+            rule = "be named by a sequence of MOT17 or MOT20 and one of its frames, from 1"
+            cause = "e.g. MOT17-01/img1/000001.jpg; --gt with such file names gives them"
+            raise InputError("an image", rule, got=repr(name), place=table.source, cause=cause)
+        place = f"{benchmark}-{sequence:02}", frame
+        if place in places:
+            rule, cause = "be in one image", "pass only one of the folders DPM, FRCNN and SDP: --images FILE"
+            got = f"frame {frame} in {places[place]} and {name}"
+            raise InputError("a frame", rule, got=got, place=table.source, cause=cause)
+        places[place] = name
+    if len({sequence[:5] for sequence, _ in places}) != 1:
+        got = "images of MOT17 and MOT20" if places else "no images"
+        cause = "write an archive for each: --images FILE" if places else ""
+        raise InputError("images", "be of one benchmark", got=got, place=table.source, cause=cause)
+    return [*places]
+
+
 SERVERS: Mapping[str, Server] = {
     "coco": Server(".zip", "coco", _coco, "https://codalab.lisn.upsaclay.fr/competitions/7384"),
     "voc": Server(".tar.gz", "voc", _voc("comp4"), "http://host.robots.ox.ac.uk:8080"),
@@ -166,6 +228,7 @@ SERVERS: Mapping[str, Server] = {
     },
     "lvis": Server(".json", "coco", _lvis, "https://eval.ai (LVIS)"),
     "visdrone": Server(".zip", "voc", _visdrone, "http://aiskyeye.com"),
+    "mot": Server(".zip", "voc", _mot, "https://motchallenge.net (MOT17Det or MOT20Det)"),
 }
 """Evaluation servers by the value of ``--server``."""
 
@@ -264,8 +327,11 @@ def with_classes_of_server(table: Detections, names: tuple[str, ...]) -> Detecti
     number = np.array([known.get(name, -1) for name in table.categories.names.tolist()], dtype=np.int32)
     other = table.categories.names[used[number[used] < 0]].tolist() if len(used) else []
     if other:
-        rule = f"be one of the {len(names)} of this server"
-        cause = f"they are {', '.join(names)}; --remap-classes renames or drops classes"
+        rule = f"be {names[0]!r}, the only one of this server"
+        cause = "--remap-classes renames or drops classes"
+        if len(names) > 1:
+            rule = f"be one of the {len(names)} of this server"
+            cause = f"they are {', '.join(names)}; {cause}"
         raise InputError("a class", rule, got=short_list(map(repr, other)), place=table.source, cause=cause)
     classes = Categories.build(range(len(names)), names=names)
     return table.replaced(
