@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import boxscore
+from boxscore.formats import detect_format
 from support.running import Run
 
 BOXES = [[32.0, 12.0, 96.0, 48.0], [10.125, 20.7, 33.3, 41.1], [0.1, 0.2, 99.9, 59.7]]
@@ -202,3 +203,72 @@ def test_what_is_missing_is_said(tmp_path: Path, run: Run) -> None:
         "image,class,x1,y1,x2,y2,score\na/b.jpg,x,1,2,3,4,0.5\nc/b.jpg,x,1,2,3,4,0.5\n"
     )
     assert "without their folders" in run.error(*call, "--image-sizes", "200x100")
+
+
+@pytest.mark.filterwarnings("ignore:.*classes without objects")
+def test_label_studio_tasks_without_regions_are_recognized(tmp_path: Path, run: Run) -> None:
+    gt, dt = write_coco(tmp_path)
+    dt.write_text("[]")
+    output = tmp_path / "tasks.json"
+    run("convert", "--gt", gt, "--dt", dt, "--to", "labelstudio", "--output", output)
+    assert detect_format(output)[0] == "labelstudio"
+    assert len(boxscore.load_detections(output, truth())) == 0
+    run("nms", "--dt", output, "--iou-threshold", 0.5, "--output", tmp_path / "kept.json")
+    assert json.loads((tmp_path / "kept.json").read_text()) == json.loads(output.read_text())
+    known = truth()
+    boxscore.save_as(known.take(np.array([], dtype=int)), output, format="labelstudio", lossy=True)
+    assert boxscore.load_ground_truth(output).images.file_names.tolist() == ["a.jpg", "c d.png", "e.jpg"]
+
+
+@pytest.mark.parametrize("prefix", ["images", "https://x.org/get?file=", "d?d="])
+def test_addresses_that_do_not_end_in_the_name_are_refused(prefix: str, tmp_path: Path, run: Run) -> None:
+    gt, dt = write_coco(tmp_path)
+    output = tmp_path / "tasks.json"
+    call = ["convert", "--gt", gt, "--dt", dt, "--to", "labelstudio", "--output", output]
+    error = run.error(*call, "--image-prefix", prefix)
+    assert (
+        f"--image-prefix must be an address up to the names of images, as of a folder. Got '{prefix[:9]}"
+        in error
+    )
+    assert not output.exists()
+
+
+ODD = [
+    "a b.jpg",
+    "ß/图 1.jpg",
+    'it\'s "x".jpg',
+    "a,b;c.jpg",
+    "p%20q.jpg",
+    "h#1.jpg",
+    "q?d=1.jpg",
+    "R&D <1>.jpg",
+    "e.jpg",
+]
+
+
+@pytest.mark.parametrize("prefix", ["", "/data/local-files/?d=a b/", "s3://bucket/"])
+def test_odd_names_come_back(prefix: str, tmp_path: Path, run: Run) -> None:
+    images = [
+        {"id": number, "file_name": name, "width": 128, "height": 60} for number, name in enumerate(ODD, 1)
+    ]
+    classes = [{"id": number, "name": name} for number, name in enumerate(['a, "b"', "<x> & 'y'", "0"], 1)]
+    rows = [
+        {"image_id": image, "category_id": 1 + image % 3, "bbox": [image, 2.5, 30, 20.1], "score": 1 / image}
+        for image in range(1, len(ODD))
+    ]
+    objects = [row | {"id": number, "iscrowd": 0, "area": 603.0} for number, row in enumerate(rows, 1)]
+    gt, dt = tmp_path / "gt.json", tmp_path / "dt.json"
+    gt.write_text(json.dumps({"images": images, "annotations": objects, "categories": classes}))
+    dt.write_text(json.dumps(rows))
+    expected = run.json("evaluate", gt, dt)["metrics"]
+    forms = {"labelstudio": "tasks.json", "cvat": "a.xml"}
+    for form, name in forms.items():
+        more = ["--image-prefix", prefix] if form == "labelstudio" and prefix else []
+        for side, given in (("gt", ["--gt", gt]), ("dt", ["--gt", gt, "--dt", dt])):
+            output = tmp_path / f"{side}_{name}"
+            run("convert", *given, "--to", form, "--output", output, "--lossy", *more)
+        assert run.json("evaluate", gt, tmp_path / f"dt_{name}")["metrics"] == expected
+        assert run.json("evaluate", tmp_path / f"gt_{name}", tmp_path / f"dt_{name}")["metrics"] == expected
+    run("convert", "--gt", gt, "--to", "huggingface", "--output", tmp_path / "hf", "--lossy")
+    read = ["evaluate", tmp_path / "hf", tmp_path / "dt_a.xml", "--gt-box-format", "xywh"]
+    assert run.json(*read)["metrics"] == expected

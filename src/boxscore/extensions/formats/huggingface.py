@@ -114,10 +114,14 @@ class HuggingFaceFormat(TableFormat):
         """Write ``metadata.jsonl``, one line per image; ``path`` is the file or its folder."""
         refuse_shared_names(table)
         records = [msgspec.json.encode(record) + b"\n" for record in _records_of(cast(GroundTruth, table))]
-        if path.suffix and path.name != _NAMES[0]:
+        is_file_name = path.suffix != "" and not path.is_dir()
+        if is_file_name and path.name != _NAMES[0]:
             rule = f"be {_NAMES[0]} or a folder, as Hugging Face's datasets look for it"
             raise InputError("the output of Hugging Face metadata", rule, got=repr(path.name))
-        write_atomically(path, records) if path.suffix else write_folder(path, {_NAMES[0]: b"".join(records)})
+        if is_file_name:
+            write_atomically(path, records)
+        else:
+            write_folder(path, {_NAMES[0]: b"".join(records)})
 
 
 FORMAT = HuggingFaceFormat()

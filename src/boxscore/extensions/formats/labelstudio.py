@@ -120,8 +120,9 @@ class LabelStudioFormat(RowFormat):
         """Detect tasks by the keys of annotations."""
         if not sniffer.is_json or not sniffer.text.lstrip().startswith("["):
             return None
-        if sniffer.has_keys("result", "data") and (
-            sniffer.has_keys("from_name") or sniffer.has_keys("completed_by")
+        # Tasks without any region have no names of labels.
+        if sniffer.has_keys("result", "data") and any(
+            sniffer.has_keys(key) for key in ("from_name", "completed_by", "predictions", "annotations")
         ):
             return "Label Studio's JSON"
         regions = sniffer.has_keys("rectanglelabels") or sniffer.has_keys("polygonlabels")
@@ -172,7 +173,11 @@ class LabelStudioFormat(RowFormat):
     def check_written(self, table: BoxTable) -> None:
         """Reject images without a name or size, and classes of one name."""
         refuse_shared_names(table)
-        names_of_images(table, "Label Studio", by_last_part=True)
+        for name in names_of_images(table, "Label Studio", by_last_part=True):
+            if last_part(self._prefix + quote(name)) != name.rpartition("/")[2]:
+                rule = "be an address up to the names of images, as of a folder"
+                cause = "e.g. /data/local-files/?d=images/ or s3://bucket/images/"
+                raise InputError("--image-prefix", rule, got=repr(self._prefix), cause=cause)
         sizes_of_images(table, "Label Studio", rows_of_images(table))
 
     def save(self, table: BoxTable, path: Path, *, like: Path | None = None) -> None:
