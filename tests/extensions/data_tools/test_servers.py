@@ -131,6 +131,9 @@ def test_an_image_folder_lists_the_images_of_visdrone(tmp_path: Path, run: Run) 
         ("voc", "mine.zip", {}, "end in .tar.gz"),
         ("lvis", "mine.json", {"rows": 151}, "--max-per-image 300"),
         ("visdrone", "v.zip", {"category_id": 11}, "'others'"),
+        ("coco", "person_keypoints_val2017_mine_results.zip", {}, "results without keypoints are named"),
+        ("coco", OUTPUT["coco"], {"rows": 0}, "the results must not be empty for a server"),
+        ("lvis", "mine.json", {"rows": 0}, "the results must not be empty for a server"),
     ],
 )
 def test_what_a_server_would_refuse_is_not_written(
@@ -265,7 +268,7 @@ def test_mot_gets_a_file_per_sequence_with_pixels_from_1(tmp_path: Path, run: Ru
         (["MOT17-01/img1/000001.jpg", "MOT20-04/img1/000001.jpg"], {}, "images must be of one benchmark"),
         (["MOT17-01/img1/000001.jpg", "MOT17-03/img1/000001.jpg"], {"rows": 1}, "Got none in MOT17-03"),
         (["MOT17-01/img1/000001.jpg"], {"label": "person"}, "a class must be 'pedestrian'"),
-        ([], {}, "images must be of one benchmark"),
+        ([], {}, "must not be empty"),
     ],
 )
 def test_what_mot_would_refuse_is_not_written(
@@ -281,3 +284,33 @@ def test_missing_test_sequences_of_mot_are_named(tmp_path: Path, run: Run) -> No
     (tmp_path / "mot.zip").unlink()
     run.error(*call, "--strict")
     assert not (tmp_path / "mot.zip").exists()
+
+
+ROTATED = [[60.0, 40.0, 20.0, 10.0, 30.0], [30.0, 40.0, 20.0, 10.0, 0.0]]
+
+
+def test_rotated_boxes_are_corners_for_dota_and_refused_elsewhere(tmp_path: Path, run: Run) -> None:
+    call = files(tmp_path, "dota-v1.0")
+    found = [{"image_id": 7, "category_id": 0, "bbox": box, "score": 0.5} for box in ROTATED]
+    (tmp_path / "found.json").write_text(json.dumps(found))
+    run(*call, "--output", tmp_path / "task.zip")
+    with zipfile.ZipFile(tmp_path / "task.zip") as archive:
+        lines = archive.read("Task1_plane.txt").decode().splitlines()
+    corners = [[float(number) for number in line.split()[2:]] for line in lines]
+    # COCO's angles are counter-clockwise: half of the width and of the height, turned.
+    x, y, dx, dy = 10 * 3**0.5 / 2, -5.0, 2.5, 5 * 3**0.5 / 2
+    expected = [
+        60 - x - dx,
+        40 - y - dy,
+        60 + x - dx,
+        40 + y - dy,
+        60 + x + dx,
+        40 + y + dy,
+        60 - x + dx,
+        40 - y + dy,
+    ]
+    assert corners[0] == pytest.approx(expected, abs=1e-9)
+    assert corners[1] == pytest.approx([20, 35, 40, 35, 40, 45, 20, 45], abs=1e-9)
+    call = [*files(tmp_path, "voc"), "--output", tmp_path / "r.tar.gz"]
+    (tmp_path / "found.json").write_text(json.dumps(found))
+    assert "only data that the server takes; --lossy drops the rest. Got rotated boxes" in run.error(*call)

@@ -4,9 +4,10 @@ Conventions
 -----------
 - Everything is checked before the output is written, which happens in one step. The same detections give the
   same bytes: files are sorted, without times.
-- Coordinates are those of the table. VOC and MOTChallenge count pixels from 1.
+- Coordinates are those of the table; the VOC server counts pixels from 1, as the annotations of VOC do.
 - MOTChallenge's file of a sequence has ten numbers per line: frame, -1 (no track), left, top, width, height,
-  score, and three times -1. The names of images say which sequence and frame they are.
+  score, and three times -1. The names of images say which sequence and frame they are. 1 is added to left and
+  top, which the reader of MOTChallenge's files subtracts.
 
 References
 ----------
@@ -36,7 +37,7 @@ from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.extensions.crowds.visdrone import CLASSES as VISDRONE
-from boxscore.extensions.data_tools.converting import Target
+from boxscore.extensions.data_tools.converting import Target, lost
 from boxscore.extensions.hints.numbering import COCO_IDS
 from boxscore.formats._label_files import file_stems
 from boxscore.formats.registry import format_named
@@ -109,6 +110,9 @@ def _coco(table: Detections, output: Path) -> Files:
     if _COCO_NAME.fullmatch(output.name) is None:
         rule = "have the name that the COCO server asks for"
         cause = "e.g. detections_test-dev2017_NAME_results.zip (also test2017, val2017), without _ in NAME"
+        raise InputError("--output", rule, got=repr(output.name), cause=cause)
+    if output.name.startswith("person_keypoints") and table.keypoints is None:
+        rule, cause = "be for keypoints", "results without keypoints are named detections_..._results.zip"
         raise InputError("--output", rule, got=repr(output.name), cause=cause)
     _check_ids(table, _WITH_IDS["coco"])
     other = sorted(set(table.categories.ids[np.unique(table.category)].tolist()) - set(COCO_IDS))
@@ -209,9 +213,8 @@ def _mot_places(table: Detections) -> list[tuple[str, int]]:
             got = f"frame {frame} in {places[place]} and {name}"
             raise InputError("a frame", rule, got=got, place=table.source, cause=cause)
         places[place] = name
-    if len({sequence[:5] for sequence, _ in places}) != 1:
-        got = "images of MOT17 and MOT20" if places else "no images"
-        cause = "write an archive for each: --images FILE" if places else ""
+    if len({sequence[:5] for sequence, _ in places}) > 1:
+        got, cause = "images of MOT17 and MOT20", "write an archive for each: --images FILE"
         raise InputError("images", "be of one benchmark", got=got, place=table.source, cause=cause)
     return [*places]
 
@@ -307,8 +310,13 @@ def save_for_server(
     ``listed`` are names of images; ``truth`` says whether the ids are those of a ground truth.
     """
     server = SERVERS[name]
-    if not table.scored:
-        raise InputError("detections", "have scores for a server", got="none", place=table.source)
+    if not table.scored or not len(table):
+        rule = "have scores for a server" if len(table) else "not be empty for a server"
+        raise InputError("the results", rule, got="none", place=table.source)
+    what = ", ".join(lost(table, format_named(server.form)).values())
+    if what and not lossy:
+        rule = "contain only data that the server takes; --lossy drops the rest"
+        raise InputError(table.source, rule, got=what)
     with Target(output, server.form, lossy=lossy, strict=strict).without_lost(table, output) as (writable, _):
         assert isinstance(writable, Detections)
         files = server.files(writable, output)

@@ -60,8 +60,8 @@ class DotaFormat(RowFormat):
     boxes = "xyxy"
     takes: ClassVar[frozenset[str]] = frozenset({"image_set"})
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
-        "ground truth": frozenset({"quadrilaterals", "areas", "difficult", "file names"}),
-        "detections": frozenset({"quadrilaterals", "classes"}),
+        "ground truth": frozenset({"quadrilaterals", "rotated", "areas", "difficult", "file names"}),
+        "detections": frozenset({"quadrilaterals", "rotated", "classes"}),
     }
 
     def detect(self, sniffer: Sniffer) -> str | None:
