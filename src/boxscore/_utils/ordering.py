@@ -271,6 +271,12 @@ def inverse_order(order: Positions) -> Positions:
     return inverse
 
 
+def group_starts(groups: NDArray[Any], count: int) -> Positions:
+    """Return where each of ``count`` groups starts in ascending integers, and where the last ends."""
+    # Edges of another dtype would make searchsorted copy the column.
+    return np.searchsorted(groups, np.arange(count + 1, dtype=groups.dtype))
+
+
 def rank_in_runs(keys: NDArray[Any]) -> Positions:
     """Return the index of each entry, from 0, in its run of equal keys."""
     starts = run_starts(keys)

@@ -299,10 +299,13 @@ def concatenate(
     categories = Categories.union([table.categories for table in tables])
     classes = [categories.rows(table.categories.ids) for table in tables]
     image = np.concatenate([images.rows(table.images.ids)[table.image] for table in tables])
-    category = np.concatenate([rows[table.category] for rows, table in zip(classes, tables, strict=True)])
+    known: dict[str, Any] = {"images": images, "categories": categories, "image": image}
+    # Classes that all tables number alike stay as they are.
+    if any((rows != np.arange(len(rows))).any() for rows in classes):
+        each = [rows[table.category] for rows, table in zip(classes, tables, strict=True)]
+        known["category"] = np.concatenate(each)
     # Concatenate the columns. Tables in ascending order of images, such as shards, are not sorted.
     in_order = bool((image[1:] >= image[:-1]).all())
-    known = {"images": images, "categories": categories, "image": image, "category": category}
     known |= joined_labels(tables, images, classes)
     whole = _stack(tables, known, into_views=into_views and in_order)
     if in_order:

@@ -35,6 +35,7 @@ from boxscore._utils.ordering import (
     among,
     descending_order,
     group_order,
+    group_starts,
     inverse_order,
     ragged_ranges,
     run_starts,
@@ -182,9 +183,7 @@ class Matches(PicklesFields):
     @functools.cached_property
     def class_starts(self) -> NDArray[np.intp]:
         """Where the detections of each class begin, and where the last end, [K + 1]."""
-        # Edges of another dtype would make searchsorted copy the column.
-        edges = np.arange(len(self.categories) + 1, dtype=self.category.dtype)
-        return read_only(np.searchsorted(self.category, edges))
+        return read_only(group_starts(self.category, len(self.categories)))
 
     def counted(self, area: int) -> BoolArray:
         """Whether each ground truth is counted, not ignored, in an area range, [G]."""
@@ -425,18 +424,21 @@ class Matches(PicklesFields):
         if max_detections is not None:
             within = np.flatnonzero(self.rank[detection] < max_detections)
             detection, matched, true = detection[within], matched[within], true[within]
+            del within
         starts = run_starts(detection)
         if not len(starts):
             nothing = np.zeros((self.threshold_count, 0), dtype=bool)
             return PairOutcomes(detection, nothing, nothing)
         # A detection has at most one match per threshold, so its pairs' bits can be combined by OR.
         true, matched = _or_in_runs([true, matched], starts)
+        detection = detection[starts]
+        del starts
         # Spread the bits into flags [T, C] only here, for the C detections with a candidate.
         count = self.threshold_count
         spread = _spread(true, count), _spread(matched & ~true, count)
         truth_weight = TRUTH_WEIGHT.of(self.extra)
         if truth_weight is None:
-            return PairOutcomes(detection[starts], *spread)
+            return PairOutcomes(detection, *spread)
         # Where ground truths have weights, a true positive takes that of its ground truth, threshold by
         # threshold.
         weight = np.zeros(spread[0].shape)
@@ -444,8 +446,8 @@ class Matches(PicklesFields):
             pairs = self.pairs_true(threshold, area)
             by_detection = np.zeros(len(self))
             by_detection[self.pair_detection[pairs]] = truth_weight[self.pair_truth[pairs]]
-            weight[threshold] = by_detection[detection[starts]]
-        return PairOutcomes(detection[starts], *spread, weight)
+            weight[threshold] = by_detection[detection]
+        return PairOutcomes(detection, *spread, weight)
 
     def detection_outcomes(self, threshold: int, area: int) -> DetectionOutcomes:
         """Return the outcome of every detection at one threshold."""
@@ -590,16 +592,15 @@ def merge(parts: Iterable[Matches]) -> Matches:
         columns[name] = inverse_order(of_axis)[joined(name) + before]
     # Sort the pairs by their detection again; a stable sort keeps the ground truths of a detection in file
     # order.
-    pair_order = stable_order(columns["pair_detection"], len(order))
-    taking = {
-        "detection": itemgetter(order),
-        "truth": itemgetter(truth_order),
-        "pair": itemgetter(pair_order),
-    }
-    # Take one column after the other, so that only one joined column is in memory next to the result.
-    for axis, take in taking.items():
+    orders = {"detection": order, "truth": truth_order}
+    orders["pair"] = stable_order(columns["pair_detection"], len(order))
+    # Take one column after the other, so that only one joined column is in memory next to the result. Pairs
+    # come first, because their order is not needed any longer then.
+    while orders:
+        axis, rows = orders.popitem()
         for name in _COLUMNS[axis]:
-            columns[name] = take(columns[name] if name in columns else joined(name))
+            columns[name] = (columns[name] if name in columns else joined(name))[rows]
+        extra = taken_extra(extra, {axis: itemgetter(rows)})
     return Matches(
         images=images,
         categories=categories,
@@ -607,7 +608,7 @@ def merge(parts: Iterable[Matches]) -> Matches:
         threshold_count=first.threshold_count,
         equal_scores=first.equal_scores,
         every_pair=all(part.every_pair for part in parts),
-        extra=taken_extra(extra, taking),
+        extra=extra,
     )
 
 

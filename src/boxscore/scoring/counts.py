@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.ordering import group_starts
 from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
@@ -149,7 +150,7 @@ class Outcomes(NamedTuple):
     def ends_at(self, scores: FloatArray) -> Positions:
         """Position after the last detection of each class with at least each score, [S, K]."""
         K = len(self.positive)
-        bounds = np.searchsorted(self.category, np.arange(K + 1)).tolist()
+        bounds = group_starts(self.category, K).tolist()
         ends = np.empty((len(scores), K), dtype=np.intp)
         # Scores descend inside a class, so bisection finds each threshold; equal scores are all inside.
         for k, (low, high) in enumerate(itertools.pairwise(bounds)):
@@ -296,10 +297,13 @@ class TruePositiveCounts(SingleRuns):
         detection, base = outcomes.detection, outcomes.unmatched_counts
         before = np.zeros(len(base) + 1, dtype=np.int32)  # counted detections before each position
         np.cumsum(base, out=before[1:])
-        before_class = before[np.searchsorted(outcomes.category, np.arange(len(self.positive)))]  # [K]
-        end = detection + 1 if order == "as_ranked" else tie_ends(outcomes, order)[detection]  # [C]
-        up_to_candidate = before[end]  # [C]
-        up_to_change = None if order == "as_ranked" else np.searchsorted(detection, end)  # [C]
+        before_class = before[self._first_detections[:-1]]  # [K]
+        if order == "as_ranked":
+            up_to_candidate = before[1:][detection]  # [C]
+        else:
+            end = tie_ends(outcomes, order)[detection]  # [C]
+            up_to_candidate, up_to_change = before[end], np.searchsorted(detection, end)  # [C]
+        del before
         # Then, per threshold, count what matches move in or out, over the C candidates only. These are whole
         # numbers, so a difference of two cumulative counts is exact.
         changes = np.zeros(len(detection) + 1, dtype=np.int32)
@@ -307,7 +311,7 @@ class TruePositiveCounts(SingleRuns):
             np.cumsum(moved, out=changes[1:])
             nth = np.arange(1, len(candidate) + 1, dtype=np.int32)
             counted = np.take(up_to_candidate, candidate)
-            if up_to_change is None:
+            if order == "as_ranked":
                 counted += np.take(changes[1:], candidate)
             else:
                 # True positives move to one end of their tie. Up to that end, the ranked order has counted
@@ -338,7 +342,7 @@ class TruePositiveCounts(SingleRuns):
         detection, base = outcomes.detection, outcomes.unmatched_counts
         # Cumulative counts over all classes [D + 1]; bisection finds each position among the candidates.
         before = np.concatenate([[0], np.cumsum(base)])
-        start = np.searchsorted(outcomes.category, categories)
+        start = self._first_detections[categories]
         candidates_before = np.searchsorted(detection, end)
         true_positives, counted = (
             np.empty((len(outcomes.true), *end.shape), dtype=np.int64) for _ in range(2)
@@ -385,12 +389,15 @@ class TruePositiveCounts(SingleRuns):
 
     def first_scores(self) -> FloatArray:
         """Score of the first detection of each class that has one, [K]."""
-        return np.append(self.outcomes.score, np.nan)[self._first_detections[:-1]]
+        score, first = np.full(len(self.positive), np.nan), self._first_detections[:-1]
+        here = first < len(self.outcomes.score)
+        score[here] = self.outcomes.score[first[here]]
+        return score
 
     @functools.cached_property
     def _first_detections(self) -> Positions:
         """Position of the first detection of each class, and the end, [K + 1]."""
-        return np.searchsorted(self.outcomes.category, np.arange(len(self.positive) + 1))
+        return group_starts(self.outcomes.category, len(self.positive))
 
     @functools.cached_property
     def candidates(self) -> list[Positions]:
@@ -401,7 +408,7 @@ class TruePositiveCounts(SingleRuns):
     def class_bounds(self) -> Positions:
         """Where each class starts among the C detections, and the end; [K + 1]."""
         category = self.outcomes.category[self.outcomes.detection]
-        return np.searchsorted(category, np.arange(len(self.positive) + 1))
+        return group_starts(category, len(self.positive))
 
     @functools.cached_property
     def line_starts(self) -> Positions:

@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, Positions
+from boxscore._utils.ordering import group_starts
 from boxscore._utils.records import NamedTuple
 from boxscore.data.vocabulary import Categories
 from boxscore.matching.matches import Matches
@@ -401,8 +402,8 @@ class Curves:
         """Best precision from each run on, with a 0 after the last run of each segment; starts, [T, K]."""
         # Each segment (a threshold and a class) has one more place than runs: recall points beyond its last
         # run read the 0 there.
-        runs = self.counts.runs.ravel()
-        segments = np.arange(len(runs))
+        precision, runs = self.precision, self.counts.runs.ravel()
+        segments = np.arange(len(runs), dtype=np.int32)
         starts = self._starts.ravel() + segments
         # Complex numbers are ordered by their real part, then by the imaginary one. The real part is the
         # number of the segment, so one running maximum from the right starts over in each segment.
@@ -410,7 +411,7 @@ class Curves:
         keyed.real = np.repeat(-segments, runs + 1)
         inside = np.ones(len(keyed), dtype=bool)
         inside[starts + runs] = False
-        keyed.imag[inside] = self.precision
+        keyed.imag[inside] = precision
         np.maximum.accumulate(keyed[::-1], out=keyed[::-1])
         return keyed.imag.copy(), starts.reshape(self.counts.runs.shape)
 
@@ -575,7 +576,7 @@ class Curves:
         ends = np.append(tie_starts(outcomes.category, outcomes.score), len(outcomes.score))[1:]
         category = outcomes.category[ends - 1]
         true, counted = counts.up_to(ends, category)
-        return true, counted, np.searchsorted(category, np.arange(len(self.positive) + 1))
+        return true, counted, group_starts(category, len(self.positive))
 
 
 def folds_of_ap(rules: ApRules) -> Mapping[str, Fold]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
 from boxscore._utils.exact_sums import digits_of, rounded
-from boxscore._utils.ordering import descending_order
+from boxscore._utils.ordering import descending_order, group_starts
 from boxscore._utils.records import record
 from boxscore.matching.matches import Matches
 
@@ -80,7 +80,7 @@ class ScoreCounts:
         """Count detections up to each distinct score, of each class and of all classes."""
         # Split class order at the classes; one more part has all detections by descending score.
         K = len(counted.positive)
-        bounds = np.searchsorted(counted.category, np.arange(K + 1)).tolist()
+        bounds = group_starts(counted.category, K).tolist()
         parts: list[Positions | slice] = [slice(low, high) for low, high in itertools.pairwise(bounds)]
         # Count up to each distinct score in each part. The last part is sorted stably, so its ties keep class
         # order; the counts do not depend on it.

@@ -18,7 +18,7 @@ import pytest
 import boxscore
 from boxscore import BoxscoreWarning, Detections, Evaluator, GroundTruth, InputError
 from boxscore.evaluator import gather_with_torch
-from boxscore.extensions.training.shares import merged
+from boxscore.extensions.training.shares import POSITIONS, merged
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 
@@ -152,12 +152,17 @@ def test_parts_of_one_image(protocol: str, room: int, monkeypatch: pytest.Monkey
 def test_what_is_put_in_room_is_joined_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("boxscore.extensions.training.evaluating.MATCHED_TOGETHER", 1)
     evaluator = fed(Evaluator(classes=range(4)), images(20, ids=False), 1)
-    before = [part.detections.boxes for part in evaluator._parts()]
+    parts = [part for part in evaluator._parts() if len(part.detections)]
+    before = [part.detections.boxes for part in parts]
     whole = evaluator.compute().detections
     assert len(before) > 4
+    # Classes too; rows of parts are the same numbers, held once, and positions are narrow.
+    assert all(np.shares_memory(part.detections.category, whole.category) for part in parts)
+    assert all(np.shares_memory(part.matches.row, parts[-1].matches.row) for part in parts[-2:])
+    assert {getattr(part.matches, name).dtype for part in parts for name in POSITIONS} == {np.dtype(np.int32)}
     for name in ("boxes", "sizes", "scores"):
         assert not getattr(whole, name).flags.writeable
-    assert all(np.shares_memory(boxes, whole.boxes) for boxes in before if len(boxes))
+    assert all(np.shares_memory(boxes, whole.boxes) for boxes in before)
     kept = whole.boxes.copy()
     assert len(fed(evaluator, images(3, ids=False), 1).compute().detections) > len(kept)
     np.testing.assert_array_equal(whole.boxes, kept)

@@ -91,8 +91,9 @@ Duplicates = Literal["error", "ignore"]
 MATCHED_TOGETHER = 1 << 14
 """Rows that are matched in one batch, so that call overhead is about a tenth of the work."""
 
-ROOM = 1 << 19
-"""Rows per preallocated buffer, which become one table in the end."""
+ROOM = (1 << 19) - 1
+"""Rows per preallocated buffer, which become one table in the end. Columns of 8 bytes stay below 4 MiB: from
+there on, NumPy asks for huge pages, and each column would take up to 2 MB more than its rows."""
 
 OPTIONAL = (*SHAPES, "area")
 """Keys that all images with objects must have, or none."""

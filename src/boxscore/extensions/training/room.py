@@ -22,6 +22,13 @@ class Rooms:
         self._rows = rows
         # The unused rest.
         self._left: dict[str, NDArray[Any]] = {}
+        self._numbers: NDArray[Any] = np.empty(0, dtype=np.int32)
+
+    def numbers(self, count: int) -> NDArray[Any]:
+        """Return 0, 1, ... as a view of one array."""
+        if len(self._numbers) < count:
+            self._numbers = np.arange(count, dtype=np.int32)
+        return self._numbers[:count]
 
     def put(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         """Append a chunk to the buffer, and return it as a view."""

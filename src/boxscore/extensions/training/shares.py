@@ -17,6 +17,9 @@ from boxscore.extensions.data_tools.samples import Rows
 from boxscore.extensions.training.room import Rooms
 from boxscore.matching.matches import Matches, merge
 
+POSITIONS = ("row", "pair_detection", "pair_truth")
+"""Columns of matches that parts hold as int32."""
+
 
 class Part(NamedTuple):
     """The stored data of some images; row numbers in ``matches`` are rows of the tables."""
@@ -41,8 +44,8 @@ class Part(NamedTuple):
         if self.by_row or len(self.matches) < len(self.detections):
             return self
         matches = self.matches.reordered(inverse_order(self.matches.row))
-        matches = dataclasses.replace(matches, row=matches.row.astype(np.int32))
-        return self._replace(matches=matches, by_row=True)
+        narrow = {name: getattr(matches, name).astype(np.int32) for name in POSITIONS}
+        return self._replace(matches=dataclasses.replace(matches, **narrow), by_row=True)
 
     def put_in(self, rooms: Rooms) -> Part:
         """Append the columns to the buffers of earlier parts, so that merging does not copy them."""
@@ -51,7 +54,12 @@ class Part(NamedTuple):
         shared.add(id(part.detections.given_scores))
         for table in (part.ground_truth, part.detections):
             rooms.take_in(table)
-        matches = part.matches.with_columns(
+        # Rows in table order are 0, 1, ... in every part.
+        matches = part.matches
+        if part.by_row:
+            matches = dataclasses.replace(matches, row=rooms.numbers(len(matches)))
+            shared.add(id(matches.row))
+        matches = matches.with_columns(
             lambda name, values: values if id(values) in shared else rooms.put(name, values)
         )
         return part._replace(matches=matches).sharing()
@@ -73,8 +81,9 @@ class Part(NamedTuple):
         """Return the part with its matches in class order."""
         if not self.by_row:
             return self
-        whole = dataclasses.replace(self.matches, row=self.matches.row.astype(np.int64))
-        return self._replace(matches=whole.in_class_order(), by_row=False)
+        wide = {name: getattr(self.matches, name).astype(np.int64) for name in POSITIONS}
+        matches = dataclasses.replace(self.matches, **wide).in_class_order()
+        return self._replace(matches=matches, by_row=False)
 
     def without(self, seen: set[Id]) -> Part:
         """Drop images that are in another share."""
@@ -120,18 +129,20 @@ def merged(parts: list[Part]) -> Part:
     detections, rows = concatenate([part.detections for part in parts], into_views=True)
     # Update the row numbers of matches.
     renumbered, truths_before, rows_before = [], 0, 0
+    numbers: NDArray[Any] = np.arange(len(detections), dtype=np.int32) if rows is None else rows
     for number, part in enumerate(parts):
         parts[number] = part = part.sharing()
-        matches = part.matches
+        matches, after = part.matches, rows_before + len(part.detections)
+        row = numbers[rows_before:after]
         renumbered.append(
             dataclasses.replace(
                 matches,
                 truth_row=_shift_rows(matches.truth_row, truths_before, truth_rows),
-                row=_shift_rows(matches.row, rows_before, rows),
+                row=row if part.by_row else row[matches.row],
             )
         )
         truths_before += len(part.ground_truth)
-        rows_before += len(part.detections)
+        rows_before = after
     # Images are disjoint, so counts by image never conflict.
     left_out = {image: counts for part in parts for image, counts in part.left_out.items()}
     invalid = {image: counts for part in parts for image, counts in part.invalid.items()}
