@@ -105,6 +105,22 @@ def test_a_file_in_a_folder_that_is_read(here: Path, run: Run) -> None:
     )
 
 
+def test_a_new_file_that_the_next_run_would_read(here: Path, run: Run) -> None:
+    Path("project/inner").mkdir(parents=True)
+    shape = {"label": "a", "points": [[0, 0], [5, 5]], "shape_type": "rectangle"}
+    for name in ("a", "b"):
+        picture = {"imagePath": f"{name}.png", "imageData": None, "imageWidth": 9, "imageHeight": 9}
+        Path(f"project/{name}.json").write_text(json.dumps({"shapes": [shape], **picture}))
+    for new in ("project/new.json", "project/inner/new.json"):
+        assert refusal(run, "stats", "project", "-o", new) == (
+            f"--output must be outside --ground-truth 'project'. Got {new!r}; the next run would read it as "
+            "input."
+        )
+    # Files with other endings are not read there.
+    run("stats", "project", "-o", "project/new.csv")
+    run("convert", "--gt", "project", "--to", "coco", "-o", "beside.json")
+
+
 def test_what_is_no_input_is_replaced(here: Path, run: Run) -> None:
     """An earlier result beside the data, a report among them, and no path that a word only looks like."""
     shutil.copytree(SHAPES_VOC / "VOC2007", "voc", ignore=shutil.ignore_patterns("JPEGImages"))

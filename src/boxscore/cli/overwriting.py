@@ -8,7 +8,7 @@ Conventions
   terminals are ignored.
 - All known output files are checked before anything is read, and every file again when it is replaced.
 - A file in an input folder is an input if the format reads files with its ending in folders. So an old
-  ``result.json`` next to YOLO labels is not an input.
+  ``result.json`` next to YOLO labels is not an input. A new file that would become one is rejected too.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def inputs_protected(
             for pattern in output.option.writes:
                 if pattern == ITSELF:
                     refuse_replacing(output.name, output.path)
+                    inputs.refuse_joining(output)
                     continue
                 for path in sorted(output.path.glob(pattern)):
                     refuse_replacing(f"a file in {output.name}", path)
@@ -114,14 +115,28 @@ class _Inputs:
         same = {**self._files, **self._folders}.get(_identity(status))
         if same is not None:
             return "" if str(same.path) == str(path) else f"{same.name} {same.path}"
-        if not self._folders or not _is_regular(status):
-            return None
-        for folder in Path(os.path.realpath(path)).parents:
-            state = _state(folder)
-            within = None if state is None else self._folders.get(_identity(state))
-            if within is not None and _is_read(within.path, path.suffix.lower()):
+        for within, endings in self._around(path) if _is_regular(status) else ():
+            if not endings or path.suffix.lower() in (*endings, *PICTURES):
                 return f"a file in {within.name} {within.path}"
         return None
+
+    def refuse_joining(self, output: _Named) -> None:
+        """Reject a new file that the next run would read with the files of an input folder."""
+        if _state(output.path) is not None:
+            return
+        for within, endings in self._around(output.path):
+            if output.path.suffix.lower() in endings:
+                rule = f"be outside {within.name} {str(within.path)!r}"
+                cause = "the next run would read it as input"
+                raise InputError(output.name, rule, got=repr(str(output.path)), cause=cause)
+
+    def _around(self, path: Path) -> Iterator[tuple[_Named, tuple[str, ...]]]:
+        """Yield the input folders around a path, with the endings of the files that are read in them."""
+        for folder in Path(os.path.realpath(path)).parents if self._folders else ():
+            state = _state(folder)
+            within = None if state is None else self._folders.get(_identity(state))
+            if within is not None:
+                yield within, _endings_read(within.path)
 
 
 def _with_references(named: _Named) -> Iterator[_Named]:
@@ -149,16 +164,15 @@ def _references(opened: Opened) -> list[Path]:
     return [] if read_elsewhere is None else list(read_elsewhere(opened.path))
 
 
-def _is_read(folder: Path, ending: str) -> bool:
-    """Whether files with this ending may be read in a folder; True if the format is unknown."""
+def _endings_read(folder: Path) -> tuple[str, ...]:
+    """Return the endings of files that may be read in a folder; none if its format is unknown."""
     from boxscore.formats.registry import open_at
 
     try:
         opened = open_at(folder)
-        endings = opened.format.folder_endings if opened.is_direct else ()
     except BoxscoreError:  # a folder of images or of an unknown format
-        endings = ()
-    return not endings or ending in (*endings, *PICTURES)
+        return ()
+    return opened.format.folder_endings if opened.is_direct else ()
 
 
 def _refuse_same(output: _Named, other: _Named) -> None:
