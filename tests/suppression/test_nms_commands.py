@@ -288,7 +288,7 @@ def test_without_scores_is_one_line(run: Run, raw: Path, monkeypatch: pytest.Mon
             "a detection must have a score if another has one. Got none in detection 0 of raw.json; "
             "detection 1 of raw.json has 0.9; give every detection a score, or none.",
         ),
-        ({"bbox": [1, 2, 3]}, "bbox must have 4 numbers. Got another number in detection 0 of raw.json."),
+        ({"bbox": [1, 2, 3]}, "bbox must have 4 numbers. Got 3 in detection 0 of raw.json."),
         (
             {"bbox": [9, 9, -4, 2]},
             "boxes must have width >= 0. Got width -4.0 in detection 0 of raw.json; were two corners swapped?",

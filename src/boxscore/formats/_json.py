@@ -18,7 +18,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 import numpy as np
@@ -34,6 +34,8 @@ PART_BYTES = 1 << 22
 """Smallest chunk of a file that is worth another process."""
 PROGRESS_BYTES = 1 << 27
 """Minimum size of a file for a progress bar: it takes about a second to read."""
+MOST_AGAIN = 1 << 26
+"""Maximum size of a text that is decoded again for a message."""
 
 
 @contextlib.contextmanager
@@ -251,14 +253,31 @@ def explain(
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
         wanted = wanted if index or field else whole[1]
         return FileFormatError(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where)
-    # A list of another length, or a number too large for a float.
+    # A list of another length, or a number too large for a float. msgspec reports the length before it reads
+    # what is beyond, which may be NaN.
     length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
     if length:
-        got = length[2] or "another number"
+        try:
+            value = msgspec.json.decode(text if len(text) <= MOST_AGAIN else b"null")
+        except (msgspec.MsgspecError, RecursionError) as other:
+            if "malformed" in str(other):
+                return _malformed_error(str(other), text, path)
+            value = None
+        got = length[2] or _length_at(value, json_path)
         return FileFormatError(what, f"have {length[1]} numbers", got=got, place=where)
     if "out of range" in rule:
         return FileFormatError(what, "be finite", got="a number too large for a float", place=where)
     return FileFormatError(f"{where}: {what}: {rule}.")
+
+
+def _length_at(value: Any, json_path: str) -> str:
+    """Return the number of values in the list at a path of msgspec, such as ``[3].bbox``."""
+    try:
+        for index, key in re.findall(r"\[(\d+)\]|\.(\w+)", json_path):
+            value = value[int(index) if index else key]
+        return f"{len(value):,}" if isinstance(value, list) else "another number"
+    except (LookupError, TypeError):  # a path through values of an object, which msgspec does not name
+        return "another number"
 
 
 def _cause_of_missing(record: str, field: str, after_first: bool) -> str:

@@ -151,7 +151,7 @@ def test_of_several_fields_of_fiftyone_the_usual_ones_are_read(tmp_path: Path) -
         ({"samples": [{"filepath": ""}]}, "a sample must have a filepath. Got none in sample 0 of"),
         (
             {"labels": {"a": [{"label": "cat", "bounding_box": [0, 0, 1]}]}},
-            "bounding_box must have 4 numbers. Got another number in detection 0 of image 'a' of",
+            "bounding_box must have 4 numbers. Got 3 in detection 0 of image 'a' of",
         ),
         (
             {"samples": [{"filepath": "a", "x": {"detections": [{**DETECTION, "bounding_box": "1"}]}}]},
