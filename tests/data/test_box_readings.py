@@ -168,7 +168,7 @@ def test_one_odd_line_is_refused_by_its_name(write: Writer, tmp_path: Path) -> N
     truth = boxscore.load_ground_truth(truth_of(tmp_path, CORNERS))
     path = write(tmp_path, rows_with(TURNED, 7))
     place = re.escape(PLACES[write])
-    with pytest.raises(InputError, match=rf"x1,y1,x2,y2 \(but for 1 of 20: .*{place}.*; correct that line"):
+    with pytest.raises(InputError, match=rf"x1,y1,x2,y2 \(but for 1 of 20: .*{place}.*; correct that box"):
         boxscore.load_detections(path, truth)
     with pytest.raises(InputError, match=rf"{place}.*; were two corners swapped\?"):
         boxscore.load_detections(path, truth, box_format="xyxy")

@@ -114,7 +114,7 @@ class Units:
 
 
 def _those(count: int) -> str:
-    return "that line" if count == 1 else "those lines"
+    return "that box" if count == 1 else "those boxes"
 
 
 def _in_python(option: str) -> str:
