@@ -23,6 +23,7 @@ import boxscore
 from boxscore import Detections, Evaluation, GroundTruth, InputError, Masks, evaluate, load_ground_truth
 from boxscore.cli import COMMANDS, load_command
 from boxscore.data.vocabulary import Images
+from boxscore.errors import BoxscoreWarning
 from boxscore.regions import restrict
 from oracles.pycoco import assert_equal_to_pycocotools
 from support.quiet import quiet
@@ -489,7 +490,8 @@ def test_refused_regions(content: Any, words: str, tmp_path: Path) -> None:
         ("image,x,y,w,h\n*,0,0,5,5\n", "form of boxes"),
         ("image,x1,y1,x2,y2\n*,0,0,5\n", "5 values"),
         ("image,x1,y1,x2,y2\n*,0,0,5,b\n", "four numbers"),
-        ("image,x1,y1,x2,y2\n*,9,0,5,5\n", "sides"),
+        ("image,x1,y1,x2,y2\n*,9,0,5,5\n", "sides above 0"),
+        ("image,x1,y1,x2,y2\n*,5,0,5,5\n", "sides above 0"),
         ("image,x1,y1,x2,y2\n*,nan,0,5,5\n", "finite"),
         ("image,x1,y1,x2,y2\n", "at least one region"),
         ("name,value\na,3\n", "box"),
@@ -500,6 +502,23 @@ def test_refused_tables(lines: str, words: str, tmp_path: Path) -> None:
     with quiet(), pytest.raises(InputError) as caught:
         restrict(small((10, 10, 20, 20)), outside=written(tmp_path, "r.csv", lines))
     assert words in str(caught.value)
+
+
+def test_advice_for_a_file_of_regions_is_a_command_with_the_option(tmp_path: Path) -> None:
+    """Options of the ground truth read another file: those of regions have none of their own."""
+    unclear = tmp_path / "boxes"
+    unclear.mkdir()
+    (unclear / "a.txt").write_text("x 5 5 20 20\nx 1 1 30 30\n")
+    with pytest.raises(
+        InputError, match=r"use boxscore convert --gt \S*boxes --to coco .* --gt-box-format xy"
+    ):
+        restrict(small((10, 10, 20, 20)), inside=unclear)
+    shape = {"label": "r", "points": [[0, 0], [90, 0], [90, 300], [0, 300]], "shape_type": "polygon"}
+    size = {"imageHeight": 100, "imageWidth": 400}
+    turned = written(tmp_path, "r.json", {"version": "5", "shapes": [shape], "imagePath": "x.jpg", **size})
+    advice = r"Use boxscore convert --gt \S*r.json .* --gt-box-format"
+    with pytest.warns(BoxscoreWarning, match=advice), contextlib.suppress(InputError):
+        restrict(small((10, 10, 20, 20)), inside=turned)
 
 
 def test_a_region_drawn_on_an_image_of_another_size(tmp_path: Path) -> None:

@@ -12,9 +12,12 @@ Conventions
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import os
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,11 +30,13 @@ from boxscore._utils.files import read_text
 from boxscore._utils.given_paths import path_of
 from boxscore._utils.records import NamedTuple
 from boxscore._utils.text import short_list
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.base import MaskColumn
 from boxscore.data.box_reading import LARGEST_FRACTION
 from boxscore.data.column_names import ColumnParts, column_parts
+from boxscore.data.tables import GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.errors import FileFormatError, InputError
+from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.extensions.masks._png import read_labels
 from boxscore.extensions.masks.column import Masks
 from boxscore.extensions.oriented.oriented import corners_of
@@ -297,7 +302,7 @@ def _of_table(path: Path, delimiter: str) -> RegionFile:
             "xywh": [[a, b], [a + c, b + d]],
             "cxcywh": [[a - c / 2, b - d / 2], [a + c / 2, b + d / 2]],
         }[parts.box_format]
-        if corners[0][0] > corners[1][0] or corners[0][1] > corners[1][1]:
+        if corners[0][0] >= corners[1][0] or corners[0][1] >= corners[1][1]:
             raise FileFormatError("a box", "have sides above 0", got=(a, b, c, d), place=place)
         label = parts.class_name or parts.class_id
         regions.append(
@@ -319,9 +324,28 @@ def _parts_of(names: Sequence[str], place: str) -> ColumnParts | None:
         return None
 
 
+def _read_objects(path: Path) -> GroundTruth:
+    """Read ground truth; messages that advise its options, which regions lack, name boxscore convert."""
+    call = f"boxscore convert --gt {shlex.quote(str(path))} --to coco --output regions.json --"
+
+    def advice(message: object) -> str:
+        return re.sub(r"(?<![\w-])--(?=gt-|swap-image-sizes)", lambda _: call, str(message))
+
+    def report(warning: BoxscoreWarning) -> None:
+        warn_user(BoxscoreWarning(advice(warning), code=warning.code, severity=warning.severity))
+
+    options = dataclasses.replace(read_options(instances=("masks",), needs_areas=False), report=report)
+    try:
+        return read_ground_truth(path, options)
+    except InputError as error:
+        if advice(error) == str(error):
+            raise
+        raise type(error)(advice(error)) from None
+
+
 def _of_objects(path: Path) -> RegionFile:
     """Read the objects of a ground truth as regions."""
-    table = read_ground_truth(path, read_options(instances=("masks",), needs_areas=False))
+    table = _read_objects(path)
     names = [
         identifier if name is None else name
         for identifier, name in zip(table.images.ids.tolist(), table.images.file_names.tolist(), strict=True)
