@@ -180,7 +180,7 @@ def _instances(
         # Warn of values that are valid but suspicious.
         warning = "" if column.warning is None else column.warning(array)
         if warning:
-            warn_user(f"{schema.name}: {warning}")
+            warn_user(f"{place(0)}: {warning}")
         instances[column.name] = array
     return instances
 

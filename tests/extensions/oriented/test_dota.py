@@ -60,9 +60,9 @@ def test_tables_come_back(tmp_path: Path) -> None:
 
 
 def test_degrees_are_suspected() -> None:
-    with pytest.warns(BoxscoreWarning, match="exceeds 2 pi; are these degrees?"):
+    with pytest.warns(BoxscoreWarning, match="is more than a full turn"):
         boxscore.rotated_box_iou([[0, 0, 2, 1, 30]], [[0, 0, 2, 1, 0]])
-    with pytest.warns(BoxscoreWarning, match="detections: the angle of every rotated box"):
+    with pytest.warns(BoxscoreWarning, match="row 0 of arrays: the angle of every rotated box"):
         Detections.from_arrays([1], [1], None, [0.5], rotated=[[0, 0, 2, 1, 45]])
 
 

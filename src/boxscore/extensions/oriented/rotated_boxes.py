@@ -12,12 +12,12 @@ from boxscore._utils.array_types import FloatArray
 
 
 def seems_degrees(rotated: FloatArray) -> str:
-    """Return a message if the angles of rotated boxes [N, 5] cannot be radians, otherwise an empty text."""
+    """Return a warning if all angles of rotated boxes [N, 5] exceed a full turn, otherwise an empty text."""
     if not len(rotated) or np.abs(rotated[:, 4]).min() <= 2 * np.pi:
         return ""
     return (
-        f"the angle of every rotated box ({len(rotated):,}) exceeds 2 pi; are these degrees? Angles are "
-        "radians here, from x towards y (numpy.deg2rad)."
+        f"the angle of every rotated box ({len(rotated):,}) is more than a full turn, 360 degrees. Was it "
+        "converted twice, or is it in degrees where radians are expected, as in arrays?"
     )
 
 
