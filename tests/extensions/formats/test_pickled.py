@@ -310,6 +310,25 @@ def test_mmdet2_needs_the_coco_file(folder: Path) -> None:
         boxscore.load_detections(folder / "results.pkl", truth.replaced(source=""))
 
 
+def test_mmdet2_is_not_rewritten_without_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing that is written could be evaluated; the advice names the images, and can be typed."""
+    save(folder, pickle.dumps(mmdet2(), 2))
+    monkeypatch.chdir(folder)
+    Path("names.txt").write_text("\n".join(f"class {number}" for number in range(len(mmdet2()[0]))))
+    given = ["results.pkl", "--dt-classes", "names.txt", "--output", "kept.json"]
+    for command in (["nms", *given, "--iou-threshold", "0.5"], ["fuse", "results.pkl", *given]):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "images must have names, by which the output is evaluated. Got image 0, image 1" in said
+        assert not Path("kept.json").exists()
+    advised = said.partition("boxscore convert ")[2].partition(" writes")[0].replace("GT", "gt.json")
+    assert main(["convert", *advised.split()]) == 0
+    assert main(["nms", "named.json", "--output", "kept.json", "--iou-threshold", "0.5"]) == 0
+    assert main(["evaluate", "gt.json", "kept.json"]) == 0
+
+
 def test_class_numbers_need_an_order(folder: Path) -> None:
     in_zip(folder / "d.pth", plain(detectron2()))
     truth = boxscore.load_ground_truth(folder / "gt.json").replaced(source="")

@@ -465,7 +465,7 @@ def _images(found: _Found, truth: GroundTruth | None, listed: _Listed | None, pa
     if truth is None:
         text = f"{path.name} has no image names: its images are called 'image 0', 'image 1' and so on."
         warn_user(text)
-        return [f"image {number}" for number in range(len(found.images))]
+        return _numbered(len(found.images))
     if listed is None:
         raise FileFormatError(
             "results of MMDetection 2",
@@ -484,6 +484,17 @@ def _images(found: _Found, truth: GroundTruth | None, listed: _Listed | None, pa
             cause="pass the annotation file that the run used",
         )
     return ids
+
+
+def _numbered(count: int) -> list[str]:
+    """Return the ids of images without names."""
+    return [f"image {number}" for number in range(count)]
+
+
+def are_numbered(table: Detections) -> bool:
+    """Whether the images of a table were read without names."""
+    ids = table.images.ids.tolist()
+    return len(ids) > 0 and ids == _numbered(len(ids))
 
 
 def _classes(
