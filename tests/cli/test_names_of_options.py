@@ -14,7 +14,7 @@ from boxscore.cli.arguments import EVERYWHERE
 from boxscore.cli.streams import as_typed
 from support import sources
 from support.running import Run
-from support.sources import FILES
+from support.sources import FILES, last_name
 
 PYTHON_ONLY = (
     *(
@@ -233,3 +233,53 @@ def test_predictions_of_yolo_without_confidence_are_said(words: str, tmp_path: P
     assert "note: " in printed
     assert "no line has a confidence" in printed
     assert "save_txt=True save_conf=True" in printed
+
+
+def advising() -> list[str]:
+    """Messages that name options, as they are typed, without help; values in them are ``X``."""
+    texts = []
+    for file in FILES:
+        if any(part in PYTHON_ONLY for part in Path(file).with_suffix("").parts):
+            continue
+        nodes = sources.nodes_of(file)
+        joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+        helps = [
+            node for node in nodes if isinstance(node, ast.Call) and last_name(node) in ("Option", "but")
+        ]
+        within = {id(part) for node in (*joined, *helps) for part in ast.walk(node) if part is not node}
+        for node in nodes:
+            pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
+            text = "".join(str(one.value) if isinstance(one, ast.Constant) else "X" for one in pieces)
+            if (
+                id(node) not in within
+                and isinstance(node, (ast.Constant, ast.JoinedStr))
+                and "\n" not in text
+            ):
+                texts.append(as_typed(f" {text}").strip())
+    return [text for text in texts if OPTION.search(text)]
+
+
+OPTION = re.compile(r"(?<![\w-])--(?!help|version|print-completion)([a-z][a-z-]*[a-z])")
+OF_COMMAND = re.compile(r"boxscore ([a-z][a-z-]+)((?:(?!boxscore|which)(?:[^;:.]|[.:](?! |$)))*)")
+
+
+@pytest.mark.long
+def test_no_command_prints_advice_with_options_that_it_lacks() -> None:
+    """Any command may print any message: it has the options in it, or a command named before them has."""
+    known = {
+        name: {flag.lstrip("-") for one in (*load_command(name).options, *EVERYWHERE) for flag in one.flags}
+        for name in COMMANDS
+    }
+    # The option of another command is named after boxscore run.
+    texts = [text for text in advising() if "to boxscore run, a protocol" not in text]
+    assert len(texts) > 400
+    for text in texts:
+        for command, words in OF_COMMAND.findall(text):
+            assert {*OPTION.findall(words)} <= known.get(command, {*OPTION.findall(words)}), text
+        assert {*OPTION.findall(OF_COMMAND.sub("", text))} <= set().union(*known.values()), text
+    for command, own in known.items():
+        arguments = argparse.Namespace(**dict.fromkeys(name.replace("-", "_") for name in own))
+        for text in texts:
+            printed = _with_own_options(f"x must be y. Got z; {text.rstrip('.')}.", command, arguments)
+            advice = OF_COMMAND.sub("", printed)
+            assert {*OPTION.findall(advice)} <= own, printed

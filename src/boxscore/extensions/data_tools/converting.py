@@ -208,7 +208,7 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
             "be pixels",
             got="fractions of images whose sizes are unknown",
             place=table.source,
-            cause=f"{checks.GIVE_SIZES}; or write {', '.join(holding)}",
+            cause=f"{checks.GIVE_SIZES}; or --to a format of fractions: {', '.join(holding)}",
         )
     return {word: text for word, text in _content(table, at) if not _can_store(word, holds)}
 
