@@ -81,7 +81,7 @@ def test_cut_lists_leave_annotations_out(tmp_path: Path) -> None:
         results,
         f"gt.json: ignoring {total} annotations, as in pycocotools: {classes} of 1 category that is not listed "
         f"(2), {images} of 1 image that is not listed (1).",
-        f"dt.json: ignoring {found} detections of 1 class that the ground truth does not have: 2. No detection remains. If classes are numbered differently, use --class-map (in Python class_map=).",
+        f"dt.json: ignoring {found} detections of 1 class that the ground truth does not have: 2. No detection remains. The ground truth has 1 (class 1); if classes are numbered differently, use --class-map (in Python class_map=).",
     )
 
 

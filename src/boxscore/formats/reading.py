@@ -27,7 +27,7 @@ from boxscore._utils.given_paths import VirtualPath, path_of
 from boxscore._utils.lazy import loaded
 from boxscore._utils.processes import Workers, worker_count
 from boxscore._utils.records import NamedTuple, record
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted, short_list, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.box_reading import LARGEST_FRACTION, MOST
 from boxscore.data.boxes import WRITTEN_FORMATS, WrittenFormat, are_few
@@ -439,10 +439,14 @@ def refuse_useless(options: FileOptions, file_format: Format, *, of_detections: 
             for other in format_names(auto=False)
             if name in options_of(format_named(other), of_detections=of_detections)
         ]
+        option, got = name, repr(str(value))[:60]
+        if name == "classes":
+            option = f"--{'dt' if of_detections else 'gt'}-classes (in Python classes=)"
+            got = short_list(value, 3)
         raise InputError(
-            name,
+            option,
             f"not be used with the format {file_format.name}, which lacks {what}",
-            got=repr(str(value))[:60],
+            got=got,
             cause=f"formats with it: {', '.join(names)}",
         )
     if of_detections and "descriptions" in options.further:

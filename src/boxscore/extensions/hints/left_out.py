@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.text import counted, verb
+from boxscore._utils.text import counted, short_list, verb
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.image_names import FEW_SHOWN
 from boxscore.data.tables import Detections, GroundTruth
@@ -37,6 +37,9 @@ from boxscore.formats.reading import FileOptions
 
 ALIKE, MOST_PAIRS = 0.8, 10_000
 """Minimum similarity (difflib) of a misspelled and a correct name, and maximum pairs of names to compare."""
+
+
+_OTHER_NUMBERS = "classes are numbered differently, use --class-map (in Python class_map=)."
 
 
 class LeftOut(dict[str, int]):
@@ -101,6 +104,11 @@ def warn_of_unknown(
 def warn_of_file(detections: Detections, ground_truth: GroundTruth, *, is_mapped: bool) -> None:
     """Warn about unknown classes of a file, and suggest a class map unless one is given."""
     hint = "" if is_mapped else class_map_hint(detections, ground_truth)
+    if not hint and not len(detections):
+        known = ground_truth.categories
+        pairs = zip(known.ids.tolist(), known.names.tolist(), strict=True)
+        named = [str(one) if str(one) == name else f"{one} ({name})" for one, name in pairs]
+        hint = f" The ground truth has {short_list(named, 3)}; if {_OTHER_NUMBERS}"
     warn_left_out(detections.left_out, detections.source, all_of_them=not len(detections), hint=hint)
 
 
@@ -133,9 +141,7 @@ def warn_left_out(
         total = sum(left_out.values())
         names = ", ".join(list(left_out)[:10]) + (", ..." if len(left_out) > 10 else "")
         if all_of_them:
-            hint = " No detection remains." + (
-                hint or " If classes are numbered differently, use --class-map (in Python class_map=)."
-            )
+            hint = " No detection remains." + (hint or f" If {_OTHER_NUMBERS}")
         text = (
             f"{source}: ignoring {counted(total, 'detection')} of {counted(len(left_out), 'class')} that the "
             f"ground truth does not have: {names}.{hint}"
