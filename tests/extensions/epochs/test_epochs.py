@@ -361,7 +361,9 @@ def test_files_that_fail_or_are_unfinished(tmp_path: Path, run: Run) -> None:
     (tmp_path / "results" / "latest.json").write_text("{}")
     printed = run("epochs", tmp_path / "gt.json", tmp_path / "results", "--output", "json")
     assert "2 of 7 epochs are left out, because they cannot be read: 2 (" in printed.err
-    assert "skipped, because --number finds no epoch in their names: latest.json" in printed.err
+    assert "skipped, because their names have no epoch: latest.json" in printed.err
+    chosen = run("epochs", tmp_path / "gt.json", tmp_path / "results", "--number", "epoch_([14])").err
+    assert "because --number finds no epoch in their names: epoch_2.bbox.json" in chosen
     assert "epoch_7.bbox.json: has detections in 5 images, others in about 33" in printed.err
     value = json.loads(printed.out)
     assert [row["epoch"] for row in value["failed"]] == [2, 3]
@@ -423,3 +425,34 @@ def test_an_epoch_that_finds_nothing_is_not_among_the_best() -> None:
     curve = epoch_curve((n, evaluate(truth, found)) for n, found in ((1, wrong), (2, right)))
     assert curve.values.tolist() == [0, 1]
     assert curve.may_be_best.tolist() == [False, True]
+    assert curve.p_values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("file", ["a.json", "a_1.json"])
+def test_folders_of_one_file_per_image_are_named(file: str, tmp_path: Path, run: Run) -> None:
+    _write(tmp_path)
+    for epoch in (1, 2, 10):
+        folder = tmp_path / f"runs/epoch_{epoch}"
+        folder.mkdir(parents=True)
+        for name in (file, "b.json", "b_2.json"):
+            (folder / name).write_text(f'[{{"image_id": {epoch}}}]')
+    said = run.error("epochs", tmp_path / "gt.json", tmp_path / "runs")
+    assert f"if a folder is an epoch, name the folders: '{tmp_path}/runs/epoch_*'" in said
+    found = find_epochs(f"{tmp_path}/runs/epoch_*")
+    assert {epoch: path.name for epoch, path in found.paths.items()} == {
+        1: "epoch_1",
+        2: "epoch_2",
+        10: "epoch_10",
+    }
+
+
+def test_numbered_images_in_folders_of_epochs(tmp_path: Path) -> None:
+    for name in ("epoch_1/a_1.json", "epoch_1/a_2.json", "epoch_2/a_1.json", "epoch_2/a_2.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("[]")
+    with pytest.raises(InputError, match=r"if a folder is an epoch, name the folders: '.*/epoch_\*'"):
+        find_epochs(tmp_path)
+    for folder in ("epoch_1", "epoch_2"):
+        (tmp_path / folder / "a_2.json").unlink()
+        (tmp_path / folder / "a_1.json").rename(tmp_path / folder / "result.json")
+    assert list(find_epochs(tmp_path).paths) == [1, 2]

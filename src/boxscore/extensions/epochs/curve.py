@@ -13,7 +13,8 @@ Conventions
 - ``p_value``: probability that some other epoch would be ahead of this one by as much, in standard errors of
   their difference, if this one were at least as good as every other. Epochs above 1 - confidence may be the
   best: in about that fraction of samples the truly best one is among them, for any number of epochs. So
-  a last epoch within the level is worse than the best one, although that was chosen.
+  a last epoch within the level is worse than the best one, although that was chosen. A difference without
+  any spread is certain: its p-value is 0, as in a t-test.
 - ``excess``: by how much the score of the best epoch falls on other images because it was chosen, on
   average. Differences between epochs are first reduced by the part that chance explains, or noise would count
   twice.
@@ -302,7 +303,7 @@ def _p_values(gains: FloatArray, chance: FloatArray, parts: FloatArray) -> Float
         # A difference that is the same without each of the images is certain.
         certain = (error <= NEGLIGIBLE) & (gains - gains[i] > NEGLIGIBLE)
         if certain.any():
-            p_values[i] = 1 / (1 + len(chance))
+            p_values[i] = 0
         elif len(others):
             ahead = ((gains[others] - gains[i]) / error[others]).max()
             farthest = ((chance[:, others] - chance[:, [i]]) / error[others]).max(axis=1)

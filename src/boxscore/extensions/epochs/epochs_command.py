@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--unlisted-images", "be error or drop", got="background", cause=cause)
     found = find_epochs(arguments.detections, number=arguments.number)
     same = found.same()
-    _say_files(found, same)
+    _say_files(found, same, arguments.number)
     failed: dict[int, str] = {}
     curve = epoch_curve(
         _evaluations(found, arguments, failed),
@@ -154,11 +154,15 @@ def _evaluations(
         raise first_error
 
 
-def _say_files(found: EpochFiles, same: Sequence[Sequence[Path]]) -> None:
-    """Print what the names of the files tell: those left out, missing epochs, and equal files."""
+def _say_files(found: EpochFiles, same: Sequence[Sequence[Path]], number: str | None) -> None:
+    """Print what the names of the files tell: those left out, missing epochs, and equal files.
+
+    ``number`` is the expression of ``--number``, if given.
+    """
     if found.left_out:
         names = short_list([path.name for path in found.left_out], 5)
-        say(f"note: skipped, because --number finds no epoch in their names: {names}", name="boxscore")
+        reason = "their names have no epoch" if number is None else "--number finds no epoch in their names"
+        say(f"note: skipped, because {reason}: {names}", name="boxscore")
     missing = found.missing()
     if missing:
         say(f"note: no results for epoch{'s' * (len(missing) > 1)} {short_list(missing)}", name="boxscore")
@@ -217,72 +221,87 @@ def _sentences(
 
     ``copies`` are epochs whose file is that of an earlier one. They count once.
     """
-    epochs, values, metric = curve.epochs, curve.values, curve.metric
-    best, last = curve.best, len(curve.epochs) - 1
-    count = sum(epoch not in copies for epoch in epochs)
-    share = f"{100 * curve.confidence:g}%"
-    score = f"{metric} {values[best]:.4f}"
-    if np.isfinite(curve.low[best]):
-        score += f" ({share} interval on very many images: {curve.low[best]:.3f} to {curve.high[best]:.3f})"
-    truth = shlex.quote(str(arguments.ground_truth))
-    paths = [shlex.quote(str(found.paths[epoch])) for epoch in epochs]
+    best, last = curve.epochs[curve.best], curve.epochs[-1]
     unit = "group" if curve.grouped else "image"
-    level = level_of(curve.confidence)
+    intervals = _note_on_intervals(curve, unit)
     if np.isnan(curve.p_values).all():
         least = LEAST_GROUPS if curve.grouped else LEAST_UNITS
         few = f"too few {unit}s with objects ({curve.images}; at least {least} are needed)"
-        title = (
-            f"Epoch {epochs[best]} has the best {metric}, {values[best]:.4f}: {few} to say which are worse."
-        )
-        return [title, *_note_on_intervals(curve, unit)]
-    p = f"p = {p_text(float(curve.p_values[last]), level)}"
-    apart = curve.behind[last]
-    if not curve.behind.any():
-        title = f"All {len(epochs)} epochs have the same {metric}: {score}."
-        step = "Check whether the files hold the results of one and the same epoch."
-    elif best == last:
-        title = f"The last epoch, {epochs[last]}, is the best: {score}."
-        step = "More epochs may raise it."
-    elif copies.get(epochs[last]) == epochs[best]:
-        title = f"Epoch {epochs[best]} is the best: {score}. The last, {epochs[last]}, is a copy of its file."
-        step = "Check whether the last epoch was saved twice, or its own results are missing."
-    elif curve.may_be_best[last]:
-        title = (
-            f"Epoch {epochs[best]} is the best: {score}. The last, {epochs[last]}, may be as good: "
-            f"{values[last]:.4f} ({p})."
-        )
-        step = (
-            f"To see how many {unit}s would settle it: boxscore compare {truth} {paths[last]} {paths[best]} "
-            f"--metrics {metric} --plan"
-        )
-    else:
-        title = (
-            f"Take epoch {epochs[best]}: {score}. It is better than the last, {epochs[last]}, by "
-            f"{apart:.4f} ({p})."
-        )
-        step = f"Where it is better: boxscore compare {truth} {paths[last]} {paths[best]} --per-class"
-    if epochs[last] in unfinished:
-        title += f" But epoch {epochs[last]} may be unfinished: see the warning."
-    may_be_best = list(zip(epochs, curve.may_be_best.tolist(), strict=True))
-    kept = [epoch for epoch, may in may_be_best if may and epoch not in copies]
-    others = f"{len(kept)} of {count} epochs may be the best: {short_list(kept, 12)}."
+        score = f"the best {curve.metric}, {curve.values[curve.best]:.4f}"
+        return [f"Epoch {best} has {score}: {few} to say which are worse.", *intervals]
+    title = _best_and_last(curve, copies)
+    if last in unfinished:
+        title += f" But epoch {last} may be unfinished: see the warning."
+    step = _next_step(curve, found, arguments.ground_truth, copies, unit)
+    count = sum(epoch not in copies for epoch in curve.epochs)
     if count == 1:
-        return [title, *_note_on_intervals(curve, unit), step]
-    if len(kept) == 1:
-        others = f"No other of the {count} epochs may be the best."
-    if any(epoch in copies and may for epoch, may in may_be_best):
-        others += " Copies count once."
-    amount = f"about {curve.excess:.4f}" if curve.excess >= 0.0001 else "less than 0.0001"
-    changes = "lowers" if curve.lower_is_better else "raises"
-    choice = (
-        f"The best of {count} looks better than it is: choosing it on these images {changes} {metric} by "
-        f"{amount}. Report {metric} on other images, such as a test set."
-    )
+        return [title, *intervals, step]
     how = (
         f"p_value: tests whether the epoch is at least as good as every other one; may_be_best: above "
-        f"{1 - curve.confidence:.4g}. In {share} of samples the truly best epoch is among them."
+        f"{1 - curve.confidence:.4g}. In {_share(curve)} of samples the truly best epoch is among them."
     )
-    return [title, others, *_note_on_intervals(curve, unit), choice, step, how]
+    return [title, _which_may_be_best(curve, copies, count), *intervals, _on_choice(curve, count), step, how]
+
+
+def _share(curve: EpochCurve) -> str:
+    return f"{100 * curve.confidence:g}%"
+
+
+def _best_and_last(curve: EpochCurve, copies: Mapping[int, int]) -> str:
+    """Say which epoch is the best, and compare the last one with it."""
+    best, last, value = curve.epochs[curve.best], curve.epochs[-1], float(curve.values[-1])
+    score = f"{curve.metric} {curve.values[curve.best]:.4f}"
+    low, high = curve.low[curve.best], curve.high[curve.best]
+    if np.isfinite(low):
+        score += f" ({_share(curve)} interval on very many images: {low:.3f} to {high:.3f})"
+    p = f"p = {p_text(float(curve.p_values[-1]), level_of(curve.confidence))}"
+    if not curve.behind.any():
+        return f"All {len(curve.epochs)} epochs have the same {curve.metric}: {score}."
+    if best == last:
+        return f"The last epoch, {last}, is the best: {score}."
+    if copies.get(last) == best:
+        return f"Epoch {best} is the best: {score}. The last, {last}, is a copy of its file."
+    if curve.may_be_best[-1]:
+        return f"Epoch {best} is the best: {score}. The last, {last}, may be as good: {value:.4f} ({p})."
+    return f"Take epoch {best}: {score}. It is better than the last, {last}, by {curve.behind[-1]:.4f} ({p})."
+
+
+def _next_step(
+    curve: EpochCurve, found: EpochFiles, ground_truth: Path, copies: Mapping[int, int], unit: str
+) -> str:
+    """Say what to do, or to type, after :func:`_best_and_last`."""
+    best, last = curve.epochs[curve.best], curve.epochs[-1]
+    files = " ".join(shlex.quote(str(path)) for path in (ground_truth, found.paths[last], found.paths[best]))
+    if not curve.behind.any():
+        return "Check whether the files hold the results of one and the same epoch."
+    if best == last:
+        return "More epochs may raise it."
+    if copies.get(last) == best:
+        return "Check whether the last epoch was saved twice, or its own results are missing."
+    if curve.may_be_best[-1]:
+        compare = f"boxscore compare {files} --metrics {curve.metric} --plan"
+        return f"To see how many {unit}s would settle it: {compare}"
+    return f"Where it is better: boxscore compare {files} --per-class"
+
+
+def _which_may_be_best(curve: EpochCurve, copies: Mapping[int, int], count: int) -> str:
+    """Name the epochs that may be the best, of ``count`` without copies."""
+    may_be_best = [epoch for epoch, may in zip(curve.epochs, curve.may_be_best.tolist(), strict=True) if may]
+    kept = [epoch for epoch in may_be_best if epoch not in copies]
+    others = f"{len(kept)} of {count} epochs may be the best: {short_list(kept, 12)}."
+    if len(kept) == 1:
+        others = f"No other of the {count} epochs may be the best."
+    return others + " Copies count once." * (len(kept) < len(may_be_best))
+
+
+def _on_choice(curve: EpochCurve, count: int) -> str:
+    """Say by how much the choice of the best of several epochs changes its score."""
+    amount = f"about {curve.excess:.4f}" if curve.excess >= 0.0001 else "less than 0.0001"
+    changes = "lowers" if curve.lower_is_better else "raises"
+    return (
+        f"The best of {count} looks better than it is: choosing it on these images {changes} {curve.metric} "
+        f"by {amount}. Report {curve.metric} on other images, such as a test set."
+    )
 
 
 def _printed(curve: EpochCurve) -> Columns:

@@ -16,7 +16,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,6 +128,9 @@ def find_epochs(given: str | Path | Sequence[str | Path], *, number: str | None 
             got = f"epoch {epoch} in {epochs[epoch]} and {path}"
             runs = _patterns_of_runs(epoch, (epochs[epoch], path), [path for _, path in numbered])
             cause = f"name one run, as a pattern in quotes: {' or '.join(runs)}" if runs else ""
+            folders = _pattern_of_folders(path for _, path in numbered)
+            if folders and path.parent == epochs[epoch].parent:
+                cause = f"if a folder is an epoch, name the folders: {folders}"
             raise InputError("the results of epochs", "have one file for each epoch", got=got, cause=cause)
         epochs[epoch] = path
     if len(epochs) < 2:
@@ -154,6 +157,18 @@ def _patterns_of_runs(epoch: int, paths: tuple[Path, Path], known: list[Path]) -
         if fits:
             patterns.append(shlex.quote(max(fits, key=lambda one: fits[one])))
     return patterns
+
+
+def _pattern_of_folders(paths: Iterable[Path]) -> str:
+    """Return the pattern in quotes of the folders of files, if only numbers in it differ; otherwise empty."""
+    folders = {path.parent.as_posix() for path in paths}
+    texts = {tuple(NUMBER.split(folder)) for folder in folders}
+    if len(folders) < 2 or len(texts) > 1:
+        return ""
+    numbers = zip(*map(NUMBER.findall, folders), strict=True)
+    stars = ["*" if len(set(column)) > 1 else column[0] for column in numbers]
+    first, *rest = map(glob.escape, texts.pop())
+    return shlex.quote(first + "".join(star + text for star, text in zip(stars, rest, strict=True)))
 
 
 def _paths_of(given: list[Path]) -> tuple[Path | None, list[Path]]:
@@ -216,6 +231,9 @@ def _by_series(paths: list[Path], base: Path | None, place: str) -> tuple[list[t
         root = "" if base is None else f"{base}{os.sep}"
         patterns = [f"'{root}{'*'.join(texts)}' ({counted(len(series[texts]), 'file')})" for texts in many]
         cause = "name one series, as a pattern in quotes, or --number, such as --number 'epoch_([0-9]+)'"
+        folders = _pattern_of_folders(paths[at] for rows in many.values() for at in rows)
+        if folders:
+            cause = f"if a folder is an epoch, name the folders: {folders}; otherwise {cause}"
         got = short_list(patterns, 5)
         raise InputError(f"the results in {place}", "be one series of files", got=got, cause=cause)
     if not many:

@@ -41,7 +41,7 @@ def reach_of_folds(values: FloatArray, folds: int, confidence: float) -> FloatAr
 def p_values_of_folds(differences: FloatArray, folds: int) -> FloatArray:
     """Return p-values of the mean difference over folds being 0, [n, O] to [O]: a corrected t-test."""
     error, mean = corrected_error(differences, folds), np.abs(differences.mean(axis=0))
-    # Without any spread, only equal models are equal.
+    # A difference without any spread is certain.
     inside = [
         student_within(m / e, len(differences) - 1) if e > NEGLIGIBLE else float(m > NEGLIGIBLE)
         for m, e in zip(mean.tolist(), error.tolist(), strict=True)
