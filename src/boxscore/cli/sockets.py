@@ -69,6 +69,11 @@ def extension(name: str) -> Any:
     return loaded(FUNCTIONS[name])
 
 
+def without(place: str, reason: str) -> dict[str, str]:
+    """Return why a command lacks the options of a place: what it does instead, for each."""
+    return {f"--{name}": reason for names in OPTIONS[place].values() for name in names}
+
+
 def names_at(place: str) -> list[str]:
     """Return the attributes of the parsed arguments that hold the options of a place."""
     return [name.replace("-", "_") for names in OPTIONS[place].values() for name in names]

@@ -29,6 +29,7 @@ from boxscore._utils.text import Columns
 from boxscore.cli.arguments import DT_BOX_FORMAT, Option
 from boxscore.cli.inputs import PIXEL_OFFSETS, chosen_protocol
 from boxscore.cli.output import Section, written
+from boxscore.cli.sockets import without
 from boxscore.cli.streams import show
 from boxscore.data.boxes import OTHER_FORMS, BoxFormat, cause_of_negative, corners_and_sizes, written_form
 from boxscore.errors import InputError
@@ -65,7 +66,7 @@ OPTIONS = (
     ),
 )
 
-WITHOUT = dict.fromkeys(("--inside", "--outside"), "measures all pairs, whether they count or not")
+WITHOUT = without("evaluation", "measures all pairs, whether they count or not")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boxscore.cli.arguments import Option
+from boxscore.cli.sockets import without
 from boxscore.extensions.pages.options import REPORT
 
 OPTIONS = (
@@ -13,4 +14,8 @@ OPTIONS = (
     Option(
         "resamples", "bootstrap resamples for intervals over images (default: none)", kind=int, metavar="N"
     ),
+)
+
+WITHOUT = without(
+    "evaluation", "counts pixels of label maps; boxscore evaluate takes regions for boxes and masks"
 )

@@ -42,10 +42,7 @@ OPTIONS = (
     READERS.but(help="processes that read and compare maps (default: one per CPU core)", key=""),
 )
 
-WITHOUT = dict.fromkeys(
-    ("--inside", "--outside"),
-    "counts pixels of label maps; boxscore evaluate takes regions for boxes and masks",
-)
+WITHOUT = options.WITHOUT
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -62,10 +62,7 @@ OPTIONS = (
     READERS.but(help="processes that read and compare maps (default: one per CPU core)", key=""),
 )
 
-WITHOUT = dict.fromkeys(
-    ("--inside", "--outside"),
-    "counts pixels of label maps; boxscore evaluate takes regions for boxes and masks",
-)
+WITHOUT = options.WITHOUT
 
 LARGEST_NAMES = 1 << 24
 """Maximum size in bytes of a file of names."""

@@ -21,6 +21,7 @@ from boxscore._utils.text import counted
 from boxscore.cli.arguments import GROUND_TRUTH, OUTPUT, READERS, SHOW, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, written
+from boxscore.cli.sockets import without
 from boxscore.cli.streams import show
 from boxscore.diagnostics import annotator_agreement, labels_by_annotator
 from boxscore.errors import InputError
@@ -59,7 +60,7 @@ OPTIONS = (
     READERS,
 )
 
-WITHOUT = dict.fromkeys(("--inside", "--outside"), "compares all labels, whether they count or not")
+WITHOUT = without("evaluation", "compares all labels, whether they count or not")
 
 
 def run(arguments: argparse.Namespace) -> int:

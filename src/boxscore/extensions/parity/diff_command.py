@@ -37,6 +37,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, written
+from boxscore.cli.sockets import without
 from boxscore.cli.streams import show
 from boxscore.data.alignment import align
 from boxscore.data.tables import Detections, GroundTruth
@@ -90,7 +91,7 @@ OPTIONS = (
     SHOW,
 )
 
-WITHOUT = dict.fromkeys(("--inside", "--outside"), "compares all boxes, whether they count or not")
+WITHOUT = without("evaluation", "compares all boxes, whether they count or not")
 
 
 def run(arguments: argparse.Namespace) -> int:

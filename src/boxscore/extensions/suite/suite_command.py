@@ -22,6 +22,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.cli.arguments import OUTPUT, READERS, SHOW, Option
 from boxscore.cli.choices import readers
 from boxscore.cli.output import Section, written
+from boxscore.cli.sockets import without
 from boxscore.cli.streams import say, show
 from boxscore.errors import FindingWarning
 from boxscore.extensions.pages.options import REPORT
@@ -64,10 +65,7 @@ OPTIONS = (
     READERS.but(help="processes that evaluate data sets in parallel (default: one per CPU core)", key=""),
 )
 
-WITHOUT = dict.fromkeys(
-    ("--inside", "--outside"),
-    "evaluates whole images of each set; boxscore evaluate takes regions",
-)
+WITHOUT = without("evaluation", "evaluates whole images of each set; boxscore evaluate takes regions")
 
 
 def run(arguments: argparse.Namespace) -> int:

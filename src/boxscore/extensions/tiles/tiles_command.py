@@ -32,6 +32,7 @@ from boxscore.cli.arguments import OUTPUT, SHOW, Option, inputs_beside
 from boxscore.cli.choices import chosen_classes, readers
 from boxscore.cli.inputs import chosen_protocol, detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
+from boxscore.cli.sockets import without
 from boxscore.cli.streams import say, show
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import BoxscoreWarning, InputError
@@ -111,10 +112,7 @@ OPTIONS = (
 
 WITHOUT = {
     "--memory-limit": "needs all detections in memory, because it merges the tiles of an image",
-    **dict.fromkeys(
-        ("--inside", "--outside"),
-        "also scores tiles; --save merged.json, then boxscore evaluate takes regions",
-    ),
+    **without("evaluation", "also scores tiles; --save merged.json, then boxscore evaluate takes regions"),
 }
 
 

@@ -36,6 +36,7 @@ from boxscore.cli.arguments import (
 )
 from boxscore.cli.inputs import detection_arguments, ground_truth_arguments
 from boxscore.cli.output import Section, written
+from boxscore.cli.sockets import without
 from boxscore.cli.streams import as_typed, colored, say, show, signature_lines, width
 from boxscore.errors import InputError, is_refused
 from boxscore.extensions.large.options import MEMORY_LIMIT
@@ -61,7 +62,7 @@ OPTIONS = (
     OUTPUT,
 )
 
-WITHOUT = dict.fromkeys(("--inside", "--outside"), "checks whole images; boxscore evaluate takes regions")
+WITHOUT = without("evaluation", "checks whole images; boxscore evaluate takes regions")
 
 
 def run(arguments: argparse.Namespace) -> int:
