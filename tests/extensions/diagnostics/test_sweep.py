@@ -212,6 +212,16 @@ def test_many_classes_are_shown_when_asked_for(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.long
+def test_a_threshold_of_1_is_without_nms(run: Run) -> None:
+    """The row of 1 says so, and keeps every detection."""
+    said = run("sweep", *COCO, "--iou-threshold", ".5", "1").out
+    assert "hard with iou_threshold 1 is without NMS" in said
+    assert "without NMS" not in run("sweep", *COCO, "--iou-threshold", ".5", ".9").out
+    rows = json.loads(run("sweep", *COCO, "--iou-threshold", "1", "--output", "json").out)["rows"]
+    alone = json.loads(run("evaluate", *COCO, "--output", "json").out)
+    assert rows[0]["AP"] == alone["metrics"]["AP"]
+
+
 def test_forms(run: Run) -> None:
     given = ["sweep", *COCO, "--method", "hard,diou", "--iou-threshold", ".3,.5"]
     value = call(run, *given)
