@@ -103,10 +103,11 @@ links: $(BIN)/python
 	$(BIN)/python tests/docs/external_links.py
 
 # The wheel and the source archive, as they would be uploaded, into dist.
+INSTALLER ?= pip
 dist: $(BIN)/python
 	$(INSTALL) build twine
 	rm -rf dist
-	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --installer $(INSTALLER) --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
 
 # Every row of the table of docs/contributing/benchmarks.md on two processors, a quarter of an hour; with WRITE="name of the machine" it is written there.
