@@ -181,6 +181,7 @@ _CAPABILITIES = {
     ("coco", "rewrite"): "boxscore.formats._coco_writing:rewrite_results",
     ("voc", "rewrite"): "boxscore.formats.voc:rewrite",
     ("dota", "rewrite"): "boxscore.extensions.oriented.dota:rewrite",
+    ("cvat", "rewrite"): "boxscore.extensions.formats._xml_correcting:rewrite_cvat",
     ("yolo", "rewrite"): "boxscore.extensions.formats._yolo_rewriting:rewrite",
     ("darknet", "rewrite"): "boxscore.extensions.formats._yolo_rewriting:rewrite",
     ("voc", "files_of_results"): "boxscore.formats.voc:files_of_results",

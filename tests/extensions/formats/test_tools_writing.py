@@ -145,16 +145,16 @@ def test_shapes_that_a_tool_file_cannot_hold_are_named(tmp_path: Path, run: Run)
     (tmp_path / "a.xml").write_text(
         f'<annotations><image id="0" name="a.jpg" width="9" height="9">{polygon}</image></annotations>'
     )
-    call = ["nms", "--dt", tmp_path / "a.xml", "--iou-type", "segm", "--iou-threshold", 0.5]
-    error = run(*call, "--output", tmp_path / "b.xml").err
+    fuse = ["fuse", tmp_path / "a.xml", "--iou-type", "segm", "--iou-threshold", 0.5]
+    error = run(*fuse, "--output", tmp_path / "b.xml").err
     assert "b.xml: leaves out 1 mask, which cvat files cannot store." in error
-    run.error(*call, "--output", tmp_path / "c.xml", "--strict")
+    run.error(*fuse, "--output", tmp_path / "c.xml", "--strict")
     assert not (tmp_path / "c.xml").exists()
     value = {"points": [[10, 10], [50, 10], [50, 50]], "polygonlabels": ["x"]}
     result = {"from_name": "l", "to_name": "i", "original_width": 9, "original_height": 9, "value": value}
     task = {"data": {"image": "a.jpg"}, "predictions": [{"result": [result | {"score": 0.5}]}]}
     (tmp_path / "a.json").write_text(json.dumps([task]))
-    call[2] = tmp_path / "a.json"
+    call = ["nms", "--dt", tmp_path / "a.json", "--iou-type", "segm", "--iou-threshold", 0.5]
     error = run(*call, "--output", tmp_path / "b.json").err
     assert "b.json: leaves out 1 mask, which labelstudio files cannot store." in error
 
@@ -272,3 +272,67 @@ def test_odd_names_come_back(prefix: str, tmp_path: Path, run: Run) -> None:
     run("convert", "--gt", gt, "--to", "huggingface", "--output", tmp_path / "hf", "--lossy")
     read = ["evaluate", tmp_path / "hf", tmp_path / "dt_a.xml", "--gt-box-format", "xywh"]
     assert run.json(*read)["metrics"] == expected
+
+
+KEPT = """<?xml version='1.0' encoding="utf-8"?>
+<annotations>
+ <image id="0" name="a>.jpg" width="20" height="10">
+  <!-- <box label="x" xtl="0" ytl="0" xbr="1" ybr="1"><attribute name="score">1</attribute></box> -->
+  <polygon label="x" points="1,1;5,1;5,5"><attribute name="color">r&lt;d</attribute>
+   <attribute mutable='1' name='Score' > 0.9 </attribute></polygon>{}
+  <points label="y" points="1,2"/><box xtl="0" ytl="0" xbr="1" ybr="1"/>
+ </image><image id="1" name="b.jpg" width="20" height="10"/>
+</annotations>
+"""
+SECOND = """
+  <polygon label="x" points="1,1;5,1;5,5.1"><attribute name="score"></attribute>
+   <attribute name="confidence">0.8</attribute></polygon>"""
+
+
+@pytest.mark.filterwarnings("ignore:.*left out", "ignore:.*does not affect")
+def test_nms_copies_the_shapes_of_cvat(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "a.xml").write_text(KEPT.format(SECOND))
+    call = ["nms", "--dt", tmp_path / "a.xml", "--output", tmp_path / "b.xml", "--iou-threshold", 0.5]
+    run(*call, "--iou-type", "segm")
+    assert (tmp_path / "b.xml").read_text() == KEPT.format("")
+    # Lowered scores replace their text.
+    run(*call, "--method", "soft-gaussian")
+    truth = tmp_path / "a.csv"
+    truth.write_text("image,class,x1,y1,x2,y2\na>.jpg,x,1,1,5,5\n")
+    read = boxscore.load_detections(tmp_path / "b.xml", boxscore.load_ground_truth(truth))
+    low = read.scores.min()
+    assert 0 < low < 0.8
+    assert (tmp_path / "b.xml").read_text() == KEPT.format(SECOND.replace("0.8", repr(float(low))))
+    # A merged shape is a box.
+    run(*call, "--method", "nmm")
+    box = '<box label="x" occluded="0" xtl="1" ytl="1" xbr="5" ybr="5.1" z_order="0">'
+    lines = (tmp_path / "b.xml").read_text().splitlines()
+    assert lines[4] == f'  {box}<attribute name="score">0.9</attribute></box>'
+    assert "polygon" not in "".join(lines)
+
+
+@pytest.mark.parametrize("kind", ["tracks", "text", "comment", "encoding"])
+def test_other_files_of_cvat_are_written_as_images(kind: str, tmp_path: Path, run: Run) -> None:
+    boxes = [
+        f'<box {{}} xtl="1" ytl="2" xbr="5" ybr="{bottom}"><attribute name="score">{score}</attribute></box>'
+        for bottom, score in (("6", "0.9"), ("6.1", "0.8"))
+    ]
+    image = '<image id="0" name="\xe9.jpg" width="20" height="10">{}</image>'
+    inner = image.format("".join(box.format('label="x"') for box in boxes))
+    if kind == "text":
+        inner = inner.replace("0.9", "<![CDATA[0.9]]>")
+    if kind == "comment":
+        inner = inner.replace("0.9", "0.<!-- . -->9")
+    if kind == "tracks":
+        tracks = ('<track label="x">' + box.format('frame="3" outside="0"') + "</track>" for box in boxes)
+        size = "<meta><task><original_size><width>20</width><height>10</height></original_size></task></meta>"
+        inner = size + "".join(tracks)
+    encoding = "iso-8859-1" if kind == "encoding" else "utf-8"
+    text = f'<?xml version="1.0" encoding="{encoding}"?><annotations>{inner}</annotations>'
+    (tmp_path / "a.xml").write_text(text, encoding=encoding)
+    run("nms", "--dt", tmp_path / "a.xml", "--output", tmp_path / "b.xml", "--iou-threshold", 0.5)
+    root = ElementTree.parse(tmp_path / "b.xml").getroot()
+    assert [image.get("name") for image in root.findall("image")] == [
+        "frame_000003.png" if kind == "tracks" else "\xe9.jpg"
+    ]
+    assert [each.text for each in root.iterfind("image/box/attribute")] == ["0.9"]

@@ -1,25 +1,37 @@
-"""Correct labels in VOC and CVAT XML files, keeping all other text byte for byte."""
+"""Correct labels in VOC and CVAT XML, and copy detections of CVAT, keeping all other text byte for byte."""
 
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from boxscore._utils.files import read_bytes
+import numpy as np
+
+from boxscore._utils.files import read_bytes, write_atomically
 from boxscore.data.vocabulary import Id
 from boxscore.errors import InputError
-from boxscore.extensions.formats.cvat import file_in
+from boxscore.extensions.formats.cvat import FORMAT, SCORE, SCORES, file_in
 
 if TYPE_CHECKING:
     from boxscore.extensions.formats.correcting import Correction
+    from boxscore.formats._survivors import Survivors
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 CVAT_SIDES = ("xtl", "ytl", "xbr", "ybr")
 _ATTRIBUTES = r"(?:[^>\"']|\"[^\"]*\"|'[^']*')*?"
 _SHAPE = re.compile(rf"<(box|polygon|ellipse|mask)\s{_ATTRIBUTES}>")
+_WHOLE = re.compile(
+    rf"\s*(<(?:box|polygon|ellipse|mask)\s{_ATTRIBUTES})(?:/>|>(?:[^<]|<(?!/(?:box|polygon|ellipse|mask)\b))*</\w+\s*>)"
+)
+"""A shape with the space before it; the group is its opening tag, without the end."""
+_SCORE_TEXT = re.compile(
+    rf"<attribute\b[^>]*?\sname\s*=\s*([\"'])(?:{'|'.join(SCORES)})\1[^>]*>(.*?)</attribute\s*>",
+    re.IGNORECASE | re.DOTALL,
+)
 _IMAGE = re.compile(rf"<image\s({_ATTRIBUTES})(?:/>|>(.*?)</image\s*>)", re.DOTALL)
 
 
@@ -121,6 +133,56 @@ def corrected_cvat(
     return {file: _replace_spans(text, spans).encode()}
 
 
+def rewrite_cvat(path: Path, survivors: Survivors, output: Path) -> None:
+    """Copy the surviving shapes of images and all other text; write tracks as a table."""
+    file = file_in(path)
+    content = read_bytes(file)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "<track"
+    plain = _without_comments(text)
+    if re.search(r"<track\b|<!\[CDATA\[", text) or output.suffix != ".xml":
+        FORMAT.save(survivors.as_table(), output, like=path)
+        return
+    # Rows are shapes with a label, as the reader counts them.
+    spans: dict[tuple[int, int], str] = {}
+    scores: list[float] = []
+    for image in _IMAGE.finditer(plain):
+        for shape in _WHOLE.finditer(plain, *image.span(2)) if image[2] else ():
+            if not _attribute(shape[1], "label"):
+                continue
+            found = _SCORE_TEXT.finditer(plain, *shape.span())
+            texts = [each.span(2) for each in found if each[2].strip()]
+            row = len(scores)
+            scores.append(_number(plain[slice(*texts[0])]) if texts else math.nan)
+            if row >= survivors.total:
+                continue
+            if not survivors.wanted[row]:
+                spans[shape.span()] = ""
+                continue
+            score, box = survivors.changes(row)
+            if box is None:
+                spans |= {span: repr(score) for span in texts if score is not None}
+            else:
+                # A merged shape is an upright box.
+                sides = " ".join(
+                    f'{side}="{_plain(value)}"' for side, value in zip(CVAT_SIDES, box, strict=True)
+                )
+                label = html.escape(_attribute(shape[1], "label"))
+                value = f'<attribute name="{SCORE}">{scores[row] if score is None else score!r}</attribute>'
+                new = f'<box label="{label}" occluded="0" {sides} z_order="0">{value}</box>'
+                spans[shape.start(1), shape.end()] = new
+    # Scores between comments or in pieces are numbers to a parser alone.
+    if len(scores) != survivors.total or any(map(math.isnan, scores)):
+        FORMAT.save(survivors.as_table(), output, like=path)
+        return
+    if survivors.are_compared:
+        survivors.check_rows(np.arange(survivors.total), scores, None)
+    survivors.check_files()
+    write_atomically(output, _replace_spans(text, spans).encode())
+
+
 def by_image(corrections: Sequence[Correction]) -> dict[Id, list[Correction]]:
     """Group corrections by image."""
     made: dict[Id, list[Correction]] = {}
@@ -147,6 +209,14 @@ def _content_span(text: str, start: int, tag: str, file: Path) -> tuple[int, int
 def _attribute(text: str, name: str) -> str:
     match = re.search(rf"(?:^|\s){name}\s*=\s*([\"'])(.*?)\1", text)
     return html.unescape(match[2]) if match else ""
+
+
+def _number(text: str) -> float:
+    """Return the number of a text; NaN for other text."""
+    try:
+        return float(html.unescape(text))
+    except ValueError:
+        return math.nan
 
 
 def _plain(number: float) -> str:

@@ -52,8 +52,8 @@ MOST_PIXELS = 100_000_000
 """Maximum number of pixels of an image with masks."""
 
 _META = ("meta/task", "meta/project", "meta/job")
-_SCORE = "score"
-_SCORES = (_SCORE, "confidence")
+SCORE = "score"
+SCORES = (SCORE, "confidence")
 """Names of attributes that are scores, in any case; the first is written."""
 
 
@@ -122,7 +122,7 @@ class CvatFormat(RowFormat):
             SubElement(label, "name").text = name
             if scores is not None:
                 score = SubElement(SubElement(label, "attributes"), "attribute")
-                for tag, text in (("name", _SCORE), ("mutable", "False"), ("input_type", "text")):
+                for tag, text in (("name", SCORE), ("mutable", "False"), ("input_type", "text")):
                     SubElement(score, tag).text = text
         # Add each image with its boxes.
         names, rows = names_of_images(table, "CVAT"), rows_of_images(table)
@@ -137,7 +137,7 @@ class CvatFormat(RowFormat):
                     image, "box", {"label": classes[row], "occluded": "0", **places, "z_order": "0"}
                 )
                 if scores is not None:
-                    SubElement(box, "attribute", {"name": _SCORE}).text = repr(scores[row])
+                    SubElement(box, "attribute", {"name": SCORE}).text = repr(scores[row])
         indent(root, " ")
         warn_of_lost(table, self, path)
         write_atomically(path, tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
@@ -339,7 +339,7 @@ def _score(shape: Element, file: XmlFile) -> float | None:
     given = {
         text
         for attribute in shape.findall("attribute")
-        if (attribute.get("name") or "").lower() in _SCORES and (text := (attribute.text or "").strip())
+        if (attribute.get("name") or "").lower() in SCORES and (text := (attribute.text or "").strip())
     }
     if not given:
         return None
@@ -349,7 +349,7 @@ def _score(shape: Element, file: XmlFile) -> float | None:
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        rule = f"have one number as its {' or '.join(_SCORES)}"
+        rule = f"have one number as its {' or '.join(SCORES)}"
         got, place = ", ".join(map(repr, sorted(given)))[:60], file.place(shape)
         raise FileFormatError("a detection", rule, got=got, place=place)
     return score
