@@ -42,7 +42,7 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.St
 print(json.dumps(sorted(sys.modules)))
 """
 
-MOST_OF_COMMANDS = {"evaluate": 106, "nms": 78, "fuse": 80}
+MOST_OF_COMMANDS = {"evaluate": 108, "nms": 78, "fuse": 80}
 """Modules of boxscore that a command loads for plain boxes."""
 NOT_FOR_SUPPRESSION = ("evaluation", "matching", "protocols", "scoring", "similarity.box")
 """Suppression needs no ground truth, and boxes no measure of other shapes."""
@@ -50,9 +50,11 @@ NOT_FOR_SUPPRESSION = ("evaluation", "matching", "protocols", "scoring", "simila
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """800 images with a box each, found exactly."""
+    """800 boxes in images of their own, found exactly; the annotations begin after what tells the format."""
     folder = tmp_path_factory.mktemp("files")
-    images = [{"id": image, "width": 100, "height": 100, "file_name": f"{image}.jpg"} for image in range(800)]
+    images = [
+        {"id": image, "width": 100, "height": 100, "file_name": f"{image}.jpg"} for image in range(2_000)
+    ]
     boxes = [
         {"image_id": image, "category_id": 1 + image % 3, "bbox": [image % 50, 10, 40, 40]}
         for image in range(800)
@@ -89,7 +91,7 @@ def test_a_command_loads_what_it_needs(files: tuple[str, str], tmp_path: Path) -
     truth, results = files
     output = str(tmp_path / "output.json")
     commands = {
-        "evaluate": [truth, results],
+        "evaluate": [truth, results, "--output", "json"],
         "nms": [results, "--output", output, "--iou-threshold", "0.5"],
         "fuse": [results, results, "--output", output, "--iou-threshold", "0.5"],
     }

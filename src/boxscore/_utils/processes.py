@@ -80,7 +80,7 @@ def idle_processors() -> int:
     """
     available = available_processors()
     try:
-        words = Path("/proc/loadavg").read_text(encoding="ascii").split()
+        words = Path("/proc/loadavg").read_text(encoding="utf-8").split()
         running = int(words[3].partition("/")[0])  # right now, this process included
     except (OSError, ValueError, IndexError):  # not Linux, or hidden
         return available

@@ -63,6 +63,11 @@ class Sniffer:
         """Whether a file starts like a JSON object or list."""
         return self.text.lstrip()[:1] in ("{", "[")
 
+    @functools.cached_property
+    def quoted(self) -> frozenset[str]:
+        """All texts between two quotation marks near the beginning of a file."""
+        return frozenset(self.text.split('"')[1:-1])
+
     def has_keys(self, *names: str) -> bool:
         """Whether a JSON file has all these keys near its beginning, at any depth."""
         return self.is_json and all(re.search(rf'"{name}"\s*:', self.text) for name in names)

@@ -42,7 +42,7 @@ class _Entry(NamedTuple):
 
 def _json(*keys: str) -> Callable[[Sniffer], bool]:
     """Return a test for JSON with one of these keys near its beginning."""
-    return lambda sniffer: sniffer.is_json and any(f'"{key}"' in sniffer.text for key in keys)
+    return lambda sniffer: sniffer.is_json and not sniffer.quoted.isdisjoint(keys)
 
 
 def _folder_or(test: Callable[[Sniffer], bool]) -> Callable[[Sniffer], bool]:
@@ -150,7 +150,10 @@ _FORMATS = {
     ),
     "records": _Entry(
         "boxscore.extensions.formats.records",
-        lambda sniffer: sniffer.is_json and not _json("category_id", "segmentation", "keypoints")(sniffer),
+        lambda sniffer: (
+            sniffer.text.lstrip().startswith("[")
+            and not _json("category_id", "segmentation", "keypoints")(sniffer)
+        ),
     ),
     "parquet": _Entry(
         "boxscore.formats.parquet", _folder_or(lambda sniffer: sniffer.head.startswith(b"PAR1"))
