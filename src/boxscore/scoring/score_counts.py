@@ -78,26 +78,23 @@ class ScoreCounts:
     @classmethod
     def of(cls, counted: CountedDetections) -> ScoreCounts:
         """Count detections up to each distinct score, of each class and of all classes."""
-        # Split class order at the classes; one more part has all detections by descending score.
-        K = len(counted.positive)
-        bounds = group_starts(counted.category, K).tolist()
-        parts: list[Positions | slice] = [slice(low, high) for low, high in itertools.pairwise(bounds)]
-        # Count up to each distinct score in each part. The last part is sorted stably, so its ties keep class
-        # order; the counts do not depend on it.
-        columns = [
-            counts_up_to(
-                counted.score[part],
-                counted.true[part],
-                counted.iou[part],
-                None if counted.weight is None else counted.weight[part],
-            )
-            for part in [*parts, descending_order(counted.score)]
-        ]
-        # Concatenate the parts and record the start of each, [K + 2].
-        score, true, false, distance = (np.concatenate(column) for column in zip(*columns, strict=True))
-        ends = np.cumsum([0, *(len(column[0]) for column in columns)])
+        # Count class by class, then all detections by descending score. That order is stable, so its ties
+        # keep class order; the counts do not depend on it.
+        bounds = group_starts(counted.category, len(counted.positive))
+        weight, order = counted.weight, descending_order(counted.score)
+        ends, by_class = counts_up_to(counted.score, counted.true, counted.iou, weight, bounds=bounds)
+        _, of_all = counts_up_to(
+            counted.score[order],
+            counted.true[order],
+            counted.iou[order],
+            None if weight is None else weight[order],
+        )
+        # Concatenate the columns and record the start of each part, [K + 2].
+        score, true, false, distance = (
+            np.concatenate(columns) for columns in zip(by_class, of_all, strict=True)
+        )
         positive = np.append(counted.positive, counted.positive.sum())
-        return cls(score, true, false, distance, ends, positive)
+        return cls(score, true, false, distance, np.append(ends, len(score)), positive)
 
     @property
     def precision(self) -> FloatArray:
@@ -163,25 +160,42 @@ def counts_up_to(
     iou: FloatArray,
     weight: FloatArray | None = None,
     before: CountsBefore = NOTHING,
-) -> tuple[FloatArray, NDArray[Any], NDArray[np.int64], FloatArray]:
-    """Count up to the last detection of each distinct score; scores descend.
+    bounds: Positions | None = None,
+) -> tuple[Positions, tuple[FloatArray, NDArray[Any], NDArray[np.int64], FloatArray]]:
+    """Count up to the last detection of each distinct score, in each part; scores descend in a part.
 
-    Return scores, true, false, and the sum of 1 - IoU over the true positives, which does not depend on the
-    order of equal scores; NaN if overlaps are unknown.
+    Parts start at ``bounds``, [P + 1], which end with the number of detections; None: there is one part.
+    Return the bounds of parts in the answer, then scores, true, false, and the sum of 1 - IoU over the true
+    positives, which does not depend on the order of equal scores; NaN in parts with unknown overlaps.
     """
-    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else np.empty(0, np.intp)
-    # Read cumulative counts at the last detection of each distinct score, [N].
-    up_to = np.cumsum(true, dtype=np.int64)[last]
-    false = last + 1 - up_to + before.false
+    bounds = np.array([0, len(score)]) if bounds is None else bounds
+    # Find the last detection of each distinct score, [N], and the first of its part.
+    is_last = np.append(score[1:] != score[:-1], True)[: len(score)]
+    is_last[bounds[bounds > 0] - 1] = True
+    last = np.flatnonzero(is_last)
+    ends = np.searchsorted(last, bounds)
+    first = np.repeat(bounds[:-1], np.diff(ends))
+    # Subtract cumulative counts before the part from those up to the last detection.
+    trues = np.zeros(len(true) + 1, dtype=np.int64)
+    np.cumsum(true, out=trues[1:])
+    low, high = trues[first], trues[last + 1]
+    false = last + 1 - first - (high - low) + before.false
+    # Sum 1 - IoU as integer digits, so that the order of equal scores does not change the sum.
     apart = 1 - iou[true]
     if weight is not None:
         apart *= weight[true]
-    known = not np.isnan(apart).any()
-    distance = np.full(len(last), np.nan)
-    # Sum 1 - IoU as integer digits, so that the order of equal scores does not change the sum.
-    if known:
+    unknown = np.isnan(apart)
+    if unknown.all():
+        distance = np.full(len(last), rounded(before.apart))
+    else:
         digits = np.zeros((DIGITS, len(apart) + 1), dtype=np.int64)
-        np.cumsum(digits_of(apart, DIGITS), axis=1, out=digits[:, 1:])
-        distance = rounded(digits[:, up_to] + before.apart[:, None])
-    count = up_to + before.true if weight is None else np.cumsum(weight)[last]
-    return score[last], count, false, distance
+        np.cumsum(digits_of(np.where(unknown, 0.0, apart), DIGITS), axis=1, out=digits[:, 1:])
+        distance = rounded(digits[:, high] - digits[:, low] + before.apart[:, None])
+    in_part = np.diff(np.append(0, np.cumsum(unknown))[trues[bounds]]) > 0
+    distance[np.repeat(in_part, np.diff(ends))] = np.nan
+    # Add weights from the first detection of each part, because sums of floats depend on their beginning.
+    count = high - low + before.true
+    if weight is not None:
+        parts = [weight[low:high] for low, high in itertools.pairwise(bounds.tolist())]
+        count = np.concatenate([weight[:0], *map(np.cumsum, parts)])[last]
+    return ends, (score[last], count, false, distance)

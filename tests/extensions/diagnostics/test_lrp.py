@@ -7,6 +7,7 @@ import pytest
 
 import boxscore
 from boxscore.diagnostics import localization_recall_precision
+from support.curves import tables
 
 
 def test_worked_by_hand():
@@ -71,3 +72,14 @@ def test_parts_make_the_whole(scene):
         + (hits + table["false_negatives"]) * table["false_negative"]
     )
     np.testing.assert_allclose(table["lrp"], total / whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_class_counts_as_it_does_alone(seed: int) -> None:
+    """Also classes without objects or detections, and ties between the last of a class and the next."""
+    truth, found = tables(seed, scores=5)
+    together = localization_recall_precision(boxscore.evaluate(truth, found)).per_class
+    for k, category in enumerate(truth.categories.ids.tolist()):
+        alone = localization_recall_precision(boxscore.evaluate(truth, found, classes=[category])).per_class
+        for name, values in together._asdict().items():
+            assert values[[k]].tobytes() == alone._asdict()[name].tobytes(), (category, name)

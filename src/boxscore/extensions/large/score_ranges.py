@@ -234,8 +234,7 @@ def _kept(
         objects = positive[job.block.low : job.block.high].tolist()
     answer, (true, iou) = [], rows.columns
     for part, count in zip(parts, objects, strict=True):
-        columns = counts_up_to(rows.score[part], true[part], iou[part], before=higher)
-        ends = np.array([0, len(columns[0])])
+        ends, columns = counts_up_to(rows.score[part], true[part], iou[part], before=higher)
         at = np.unique(np.array(reading.keep(ScoreCounts(*columns, ends, np.array([count]))), dtype=np.intp))
         answer.append(Kept._make(column[at] for column in columns))
     return answer
