@@ -156,6 +156,55 @@ def test_matching_computes_the_same(name: str) -> None:
     assert len(matches) > 3
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_large_group_has_every_pair_that_overlaps_enough(seed: int) -> None:
+    """So many boxes are sorted by x first, and most pairs are never compared."""
+    count = 120  # squared, more than pairs.LARGE_GROUP
+    truth, found = drawn(2 * seed, count), drawn(2 * seed + 1, count)
+    found[::7] = truth[::7]
+    found[1::7, :2] += truth[1::7, 2:]  # these begin where another ends, or nearly
+    crowd = np.arange(count) % 5 == 0
+    # Another class comes first, so that the run of boxes does not begin at 0.
+    tables = (
+        GroundTruth.from_arrays(
+            [1] * (count + 1),
+            [1, *[2] * count],
+            np.concatenate([truth[1:2], truth]),
+            box_format="xywh",
+            crowd=[False, *crowd],
+        ),
+        Detections.from_arrays(
+            [1] * (count + 1),
+            [1, *[2] * count],
+            np.concatenate([truth[1:2], found]),
+            np.arange(count + 1) % 50 / 50,
+            box_format="xywh",
+        ),
+    )
+    protocol = {
+        "extends": "coco",
+        "matching": {"iou_thresholds": [0.1], "max_detections": [count]},
+        "summary": [{"key": "AP", "metric": "AP"}],
+    }
+    matched = boxscore.evaluate(*tables, protocol=protocol).matched
+    rows = zip(
+        matched.row[matched.pair_detection].tolist(),
+        matched.truth_row[matched.pair_truth].tolist(),
+        matched.iou.tolist(),
+        strict=True,
+    )
+    ones, others = sized(found, "xywh", 0.0), sized(truth, "xywh", 0.0)
+    expected = {(0, 0): 1.0}
+    for i, j in itertools.product(range(count), repeat=2):
+        value = iou_of(ones[i], others[j], 0.0)
+        if crowd[j] and value:
+            value = shared_of(ones[i][0], others[j][0], 0.0) / (ones[i][1] * ones[i][2])
+        if value >= 0.1:
+            expected[i + 1, j + 1] = value
+    assert {(i, j): value for i, j, value in rows} == expected
+    assert 100 < len(expected) < count**2 / 10
+
+
 def test_every_name_a_protocol_may_give_has_a_similarity() -> None:
     assert sorted(SIMILARITIES) == sorted(get_args(SimilarityName))
 

@@ -29,6 +29,9 @@ from boxscore.errors import InputError
 CHUNK_PAIRS = 1 << 16
 """Pairs in a chunk: their columns fit a core's cache."""
 
+LARGE_GROUP = 1 << 13
+"""Pairs of a group from which it is faster to sort its boxes by x than to compare them all."""
+
 
 Overlap = Literal["iou", "ios", "diou"]
 """Intersection over union, over the smaller area, or IoU less a penalty for the distance of the centers."""
@@ -178,6 +181,11 @@ def overlapping(
     starts, counts, by_foreground = comparison.starts, comparison.counts, comparison.by_foreground
     may_underflow = not boxes.area.all()  # 0 / 0 needs an area of 0 on both sides, so test one side
     collected = CollectedPairs(comparison)
+    # If most pairs are in large groups, skip boxes that end before a ground truth or begin after it.
+    near = None if offset else _near_in_x(truths, boxes, comparison)
+    if near is not None:
+        order, starts, counts = near
+        boxes = Columns(*(column.take(order) for column in boxes))
     # A chunk of whole ground truths, about as many pairs [P] as fit the cache: each with the run of boxes in
     # its group.
     for low, high in chunks(counts, CHUNK_PAIRS):
@@ -211,7 +219,43 @@ def overlapping(
         # Keep what reaches the lowest threshold: memory holds only the pairs that can match.
         enough = np.flatnonzero(value >= comparison.lowest)
         collected.add(PairValues(truth.take(enough), box.take(enough), value.take(enough)), high)
-    return joined(collected.parts)
+    pairs = joined(collected.parts)
+    if near is None:
+        return pairs
+    # Restore the order of the given boxes.
+    detection = order.take(pairs.detection)
+    back = np.lexsort((detection, pairs.truth))
+    return PairValues(pairs.truth.take(back), detection.take(back), pairs.value.take(back))
+
+
+def _near_in_x(
+    truths: Columns, boxes: Columns, comparison: Comparison
+) -> tuple[Positions, Positions, Positions] | None:
+    """Sort the boxes of large groups by x1, and find those that may meet each ground truth in x.
+
+    Return the order of the boxes, [d], and the start and length of the runs in this order, [g]; None if most
+    pairs are in small groups. Boxes outside a run share no width above 0 with its ground truth.
+    """
+    # The ground truths of a group follow each other, and have the same run of boxes.
+    starts, counts = comparison.starts, comparison.counts
+    lows = run_starts(starts)
+    highs = np.append(lows[1:], len(starts))
+    pairs = counts[lows] * (highs - lows)
+    large = pairs >= LARGE_GROUP
+    if 2 * pairs[large].sum() <= pairs.sum():
+        return None
+    order, starts, counts = np.arange(len(boxes.x1)), starts.copy(), counts.copy()
+    for low, high in zip(lows[large].tolist(), highs[large].tolist(), strict=True):
+        run = slice(int(starts[low]), int(starts[low] + counts[low]))
+        by_x = np.argsort(boxes.x1[run], kind="stable")
+        order[run] = run.start + by_x
+        # The boxes before the first that reaches beyond x1, and those from the first that begins at x2.
+        reach = np.maximum.accumulate(boxes.x2[run].take(by_x))
+        before = np.searchsorted(reach, truths.x1[low:high], side="right")
+        after = np.searchsorted(boxes.x1[run].take(by_x), truths.x2[low:high])
+        starts[low:high] += before
+        counts[low:high] = np.maximum(after - before, 0)
+    return order, starts, counts
 
 
 def _divided(shared: FloatArray, denominator: FloatArray) -> FloatArray:
