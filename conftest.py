@@ -16,6 +16,7 @@ from boxscore._utils import progress
 from boxscore.extensions.stores import addresses
 from support.examples import examples
 from support.kinds import MAKE_TEST, counted_kinds, kinds_of
+from support.quiet import IGNORED, unsought
 from support.running import Run
 from support.selection import Selection, select
 from support.skipped import left_to_ci, sentences
@@ -49,6 +50,13 @@ def _no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A password of one test is a word in the messages of another."""
     monkeypatch.setattr(addresses, "_secrets", set())
+
+
+@pytest.fixture(autouse=True)
+def _no_findings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a test ignores what is said of its data, nothing is looked for."""
+    if any(IGNORED in mark.args for mark in request.node.iter_markers("filterwarnings")):
+        unsought(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from boxscore.protocols import load_protocol
 from boxscore.reports import ReportOptions
 from boxscore.validation import Finding, validate, validate_files
 from extensions.validation.test_validation import CASES, DATASETS, Spoil, data, silent_class
+from support.drawn import drawn, each_protocol
 from support.evaluations import evaluation
 from support.program import run_boxscore, run_python
 from support.quiet import quiet
@@ -100,6 +101,16 @@ def test_it_is_a_part_of_validate(spoil: Spoil, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.long
+@pytest.mark.parametrize("protocol", each_protocol())
+def test_it_reads_every_kind_of_data(protocol: str) -> None:
+    """Tests that ignore what is said of such data do not look for it; here everything is, under every protocol."""
+    for seed in (0, 5):
+        with quiet():
+            result = boxscore.evaluate(*drawn(protocol, seed), protocol=protocol)
+        assert all(digest(quick_findings(result)))
+
+
 def test_which_faults_it_sees(tmp_path: Path) -> None:
     """The comparison above would hold if nothing were ever found."""
     seen = set()
