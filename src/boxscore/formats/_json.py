@@ -25,7 +25,7 @@ import numpy as np
 
 from boxscore._utils.progress import progress_is_shown
 from boxscore.data.hints import ask
-from boxscore.errors import FileFormatError
+from boxscore.errors import FileFormatError, shortened
 
 Record = TypeVar("Record")
 
@@ -202,6 +202,8 @@ _KINDS = {
     "null": "null",
     "bool": "true or false",
 }
+_NAMES_OF_TYPES = {str: "str", int: "int", float: "float", list: "array", dict: "object", bool: "bool"}
+_NAMES_OF_TYPES[type(None)] = "null"
 
 
 def explain(
@@ -229,55 +231,102 @@ def explain(
     located = _JSON_PATH.search(text_of_error)
     json_path = located["path"] if located else ""
     rule = text_of_error[: located.start()] if located else text_of_error
-    index = re.search(r"\[(\d+)\]", json_path)
-    field = json_path[index.end() :].lstrip(".") if index else json_path.lstrip(".")
-    number = int(index[1]) if index else 0
-    where = f"{record} {number} of {path}" if index else str(path)
-    article = "an" if record[0] in "aeiou" else "a"
-    # A missing key.
     missing = re.match(r"Object missing required field `(\w+)`", rule)
-    if missing:
-        cause = _cause_of_missing(record, missing[1], number > 0)
-        if not cause and record in ("detection", "image"):
-            cause = ask("file of another kind", path)
-        return FileFormatError(
-            f"{article} {record}", f"have {missing[1]}", got="none", place=where, cause=cause
-        )
-    # A value of another type.
-    what = field or (f"{article} {record}" if index else whole[0])
     kinds = re.match(r"Expected `([^`]+)`, got `(\w+)`", rule)
+    length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
+
+    def is_wrong(value: Any) -> bool:
+        if missing:
+            return isinstance(value, dict) and missing[1] not in value
+        if kinds:
+            return _NAMES_OF_TYPES.get(type(value)) == kinds[2]
+        return isinstance(value, list) and (not length or len(value) != int(length[1]))
+
+    # msgspec leaves out some lengths, and the keys of objects that may have any. It reports a length before
+    # it reads what is beyond, which may be NaN.
+    found = None
+    if "[...]" in json_path or (length and not length[2]):
+        try:
+            found = _first_wrong(_decoded_again(text), _parts_of(json_path), is_wrong)
+        except (msgspec.MsgspecError, RecursionError) as other:
+            if length and "malformed" in str(other):
+                return _malformed_error(str(other), text, path)
+    keys = [] if found is None else [shortened(key, 60) for key in found[0]]
+    head, of_values, rest = json_path.partition("[...]")
+    for key in keys[1:]:
+        rest = rest.replace("[...]", f"[{key!r}]", 1)
+    # Name the record by its index, or the value of an object by its key.
+    index = re.search(r"\[(\d+)\]", head)
+    number = int(index[1]) if index else 0
+    if index:
+        field, where = json_path[index.end() :], f"{record} {number} of {path}"
+    elif of_values:
+        field, where = rest, f"{repr(keys[0]) if keys else 'a value'} of {path}"
+    else:
+        field, where = json_path, str(path)
+    # A list in a list, or in an object: the inner one has the records.
+    inner = re.match(r"\[(\d+)\]", field) if index or of_values else None
+    if inner:
+        outer = f"list {number} of {path}" if index else where
+        field, where = field[inner.end() :], f"{record} {inner[1]} of {outer}"
+    field = field.lstrip(".")
+    article = "an" if record[0] in "aeiou" else "a"
+    what = field or (f"{article} {record}" if index or of_values else whole[0])
+    # A missing key.
+    if missing:
+        cause = "" if field else _cause_of_missing(record, missing[1], number > 0)
+        if not cause and not field and whole[1] in ("a list", "a list of results"):
+            cause = ask("file of another kind", path)
+        return FileFormatError(what, f"have {missing[1]}", got="none", place=where, cause=cause)
+    # A value of another type.
     if kinds:
         named = [kind.strip() for kind in kinds[1].split("|")]
         if {"int", "float"} <= {*named}:  # an id or a count, where 7.0 is accepted as 7
             named.remove("float")
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
-        wanted = wanted if index or field else whole[1]
+        wanted = wanted if index or of_values or field else whole[1] or wanted
         return FileFormatError(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where)
-    # A list of another length, or a number too large for a float. msgspec reports the length before it reads
-    # what is beyond, which may be NaN.
-    length = re.match(r"Expected `array` of length (\d+)(?:, got (\d+))?", rule)
+    # A list of another length, or a number too large for a float.
     if length:
-        try:
-            value = msgspec.json.decode(text if len(text) <= MOST_AGAIN else b"null")
-        except (msgspec.MsgspecError, RecursionError) as other:
-            if "malformed" in str(other):
-                return _malformed_error(str(other), text, path)
-            value = None
-        got = length[2] or _length_at(value, json_path)
+        got = length[2] or ("another number" if found is None else f"{len(found[1]):,}")
         return FileFormatError(what, f"have {length[1]} numbers", got=got, place=where)
     if "out of range" in rule:
         return FileFormatError(what, "be finite", got="a number too large for a float", place=where)
     return FileFormatError(f"{where}: {what}: {rule}.")
 
 
-def _length_at(value: Any, json_path: str) -> str:
-    """Return the number of values in the list at a path of msgspec, such as ``[3].bbox``."""
-    try:
-        for index, key in re.findall(r"\[(\d+)\]|\.(\w+)", json_path):
-            value = value[int(index) if index else key]
-        return f"{len(value):,}" if isinstance(value, list) else "another number"
-    except (LookupError, TypeError):  # a path through values of an object, which msgspec does not name
-        return "another number"
+def kind_of(value: Any) -> str:
+    """Return what JSON calls the kind of a value, such as ``an array``."""
+    return _KINDS[_NAMES_OF_TYPES[type(value)]]
+
+
+def _decoded_again(text: bytes) -> Any:
+    """Return the value of a text, for a message; null if it is large."""
+    return msgspec.json.decode(text if len(text) <= MOST_AGAIN else b"null")
+
+
+def _parts_of(json_path: str) -> list[str | int | None]:
+    """Split a path of msgspec, such as ``[3].bbox``; None stands for ``[...]``, any value of an object."""
+    parts = re.findall(r"\[(\d+)\]|\.([^.\[]+)|\[\.\.\.\]", json_path)
+    return [int(index) if index else key or None for index, key in parts]
+
+
+def _first_wrong(
+    value: Any, parts: Sequence[str | int | None], is_wrong: Callable[[Any], bool]
+) -> tuple[list[str], Any] | None:
+    """Return the first wrong value at a path, and the keys that ``[...]`` stands for; None if none is."""
+    for at, part in enumerate(parts):
+        if part is None:
+            for key, inner in value.items() if isinstance(value, dict) else ():
+                found = _first_wrong(inner, parts[at + 1 :], is_wrong)
+                if found is not None:
+                    return [key, *found[0]], found[1]
+            return None
+        try:
+            value = value[part]
+        except (LookupError, TypeError):
+            return None
+    return ([], value) if is_wrong(value) else None
 
 
 def _cause_of_missing(record: str, field: str, after_first: bool) -> str:
@@ -326,6 +375,10 @@ def _malformed_error(error: str, text: bytes, path: Path) -> FileFormatError:
                 place=f"{path}, byte {begin}",
                 cause="a diverged model? JSON has no NaN or Infinity",
             )
+    # Lines with an object each.
+    if text[start - 1 : start] == b"{" and text[: start - 1].rstrip(b" \t\r\n").endswith(b"}"):
+        got, cause = f"another one at byte {start - 1:,}", "a file with an object per line must end in .jsonl"
+        return FileFormatError("a JSON file", "hold one value", got=got, place=str(path), cause=cause)
     # The text ends before a value is complete.
     if start >= len(text.rstrip()):
         return _truncated_error(path)

@@ -166,7 +166,7 @@ def test_what_is_wrong_with_a_file_of_fiftyone(content: Any, message: str, tmp_p
 
 def test_detections_of_fiftyone_without_a_label_are_left_out(tmp_path: Path) -> None:
     path = samples(tmp_path, ground_truth=[{**DETECTION, "label": None}, DETECTION])
-    with pytest.warns(BoxscoreWarning, match="1 detections without label"):
+    with pytest.warns(BoxscoreWarning, match="1 detection without label"):
         assert len(load_ground_truth(path)) == 1
 
 
@@ -316,7 +316,7 @@ def test_labelme_shapes(tmp_path: Path) -> None:
         {"label": "b", "points": [[0, 0]], "shape_type": "point"},
     ]
     path = dump(tmp_path / "x.json", {"flags": {}, "shapes": shapes, "imagePath": "x.png", "imageData": None})
-    with pytest.warns(BoxscoreWarning, match="1 points"):
+    with pytest.warns(BoxscoreWarning, match="1 point"):
         table = load_ground_truth(path)
     assert table.boxes.tolist() == [[2, 2, 8, 8], [0, 0, 4, 2]]
     assert table.area.round(4).tolist() == [28.2743, 4]
@@ -748,3 +748,102 @@ def test_boxes_are_those_of_globox(tmp_path: Path) -> None:
     theirs = [box for each in globox.AnnotationSet.from_labelme(folder) for box in each.boxes]
     corners = [(box.label, [box.xmin, box.ymin, box.xmax, box.ymax]) for box in theirs]
     assert corners == [(label, box) for _, label, box in objects(load_ground_truth(folder))]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "pattern", "new", "message"),
+    [
+        # Keys of the file, of a record, of a value in it, and of values of an object that may have any keys.
+        ("labelme", "l/b.json", '"shapes"', '"x"', "LabelMe's JSON must have shapes. Got none in "),
+        (
+            *("createml", "createml.json", '"height"', '"x"'),
+            "annotations[0].coordinates must have height. Got none in image 0 of ",
+        ),
+        (
+            *("via", "via.json", '"shape_attributes"', '"x"'),
+            "regions[0] must have shape_attributes. Got none in 'a.jpg123' of ",
+        ),
+        (
+            "via",
+            "via.json",
+            '"filename": "b.c.jpg"',
+            '"x": 1',
+            "an image must have filename. Got none in 'b.c",
+        ),
+        (
+            "via",
+            "via.json",
+            '"b.c.jpg", ',
+            "7, ",
+            "filename must be a string. Got an integer in 'b.c.jpg9' of ",
+        ),
+        (
+            *("openlabel", "openlabel.json", '"val"', '"x"'),
+            "objects['cat'].object_data.bbox[0] must have val. Got none in '0' of ",
+        ),
+        (
+            *("datumaro", "datumaro.json", '"labels"', '"x"'),
+            "Datumaro's JSON must have the names of classes in categories.label.labels. Got none in ",
+        ),
+        (
+            *("edgeimpulse", "bounding_boxes.labels", '"boundingBoxes": .*', '"boundingBoxes": null}'),
+            "a label file of Edge Impulse must be an object with boundingBoxes or files. Got neither in ",
+        ),
+        (
+            *("fiftyone", "samples.json", '"filepath": "[^"]*"', '"filepath": 7'),
+            "filepath must be a string or null. Got an integer in sample 0 of ",
+        ),
+        (
+            "sagemaker",
+            "output.manifest",
+            '"source-ref"',
+            '"x"',
+            "must hold one value. Got another one at byte ",
+        ),
+        (
+            "vertex csv",
+            "automl.csv",
+            "0.55",
+            "abc",
+            "corners must be numbers. Got '0.05,0.2,,,abc,0.7,,' in line 1",
+        ),
+    ],
+)
+def test_messages_name_the_place(
+    name: str, file: str, pattern: str, new: str, message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, name)
+    text = (tmp_path / file).read_text()
+    (tmp_path / file).write_text(re.sub(pattern, new, text, count=1, flags=re.DOTALL))
+    with pytest.raises(FileFormatError, match=re.escape(message)):
+        load_ground_truth(path)
+
+
+def test_a_wrong_file_among_those_of_a_format_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path, "darwin")
+    first, second = sorted(folder.iterdir())[:2]
+    first.write_text('{"a": 1}')
+    with pytest.raises(FileFormatError, match=f"of the format darwin, of which {first.name} is not; correct"):
+        load_ground_truth(folder)
+    second.write_text('{"a": 1}')
+    with pytest.raises(FileFormatError, match="a folder with JSON files"):
+        load_ground_truth(folder)
+
+
+def test_lists_in_lists_and_objects_of_lists(tmp_path: Path) -> None:
+    truth = load(tmp_path, "cvat")
+    one = {"score": 0.9, "label": "cat", "box": {"xmin": 1, "ymin": 1, "xmax": 9}}
+    for content, place in (
+        ({"a.jpg": [], "b.c.jpg": [one]}, "box must have ymax. Got none in detection 0 of 'b.c.jpg' of "),
+        ([[], [one]], "box must have ymax. Got none in detection 0 of list 1 of "),
+    ):
+        path = dump(tmp_path / "p.json", content)
+        with pytest.raises(FileFormatError, match=place):
+            load_detections(path, truth, format="pipeline")
+
+
+def test_one_of_a_kind_is_singular(tmp_path: Path) -> None:
+    for count, words in ((1, "1 detection without label"), (2, "2 detections without label")):
+        path = samples(tmp_path, ground_truth=[{**DETECTION, "label": None}] * count + [DETECTION])
+        with pytest.warns(BoxscoreWarning, match=f"are objects: {words}"):
+            load_ground_truth(path)

@@ -154,7 +154,7 @@ def test_automl_without_a_set_or_with_a_local_path(tmp_path: Path) -> None:
         (
             "t.csv",
             AUTOML + "TEST,gs://b/a.jpg,cat,0.05,x,,,1,1,,",
-            "a box must have two corners or four. Got",
+            "corners must be numbers. Got",
         ),
         ("t.csv", AUTOML + "a.jpg,cat", "a line must have a set, an address and a label, and eight cells"),
     ],
@@ -283,7 +283,7 @@ def test_a_region_of_vott_without_a_bounding_box(tmp_path: Path) -> None:
     ):
         load_ground_truth(dump(tmp_path / "w.json", region(type="POLYGON")))
     with pytest.raises(
-        FileFormatError, match=re.escape("must have boxes or regions with a class. Got only 1 polylines")
+        FileFormatError, match=re.escape("must have boxes or regions with a class. Got only 1 polyline")
     ):
         load_ground_truth(dump(tmp_path / "x.json", region(type="POLYLINE", points=points)))
 
@@ -437,7 +437,7 @@ def test_shapes_of_openlabel_that_are_no_boxes(tmp_path: Path) -> None:
         tmp_path / "o.json", {"frame_properties": {"file_name": "a.jpg"}, "objects": {"1": cuboid}}
     )
     with pytest.raises(
-        FileFormatError, match=re.escape("must have boxes or regions with a class. Got only 1 cuboids")
+        FileFormatError, match=re.escape("must have boxes or regions with a class. Got only 1 cuboid")
     ):
         load_ground_truth(path)
     path = openlabel(tmp_path / "p.json", frame(SHAPE, file_name="a.jpg"), objects={})

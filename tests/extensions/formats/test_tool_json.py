@@ -465,7 +465,7 @@ def test_polygons_and_tags_of_darwin(tmp_path: Path) -> None:
         "bounding_box": {"x": 0, "y": 0, "w": 9, "h": 9},
     }
     tag = {"name": "day", "tag": {}}
-    with pytest.warns(BoxscoreWarning, match="1 annotations without box or polygon"):
+    with pytest.warns(BoxscoreWarning, match="1 annotation without box or polygon"):
         table = load_ground_truth(
             darwin(tmp_path, DARWIN_BOX, polygon, tag, {"name": "l", "line": {"path": []}})
         )
@@ -626,7 +626,7 @@ def test_tasks_that_are_not_completed_are_left_out(tmp_path: Path) -> None:
     done = {**TASK, "response": {"annotations": [SCALE_BOX, {"type": "line", "label": "cat"}]}}
     waiting = {**TASK, "status": "pending", "response": None, "params": {"attachment": "https://x/b.jpg"}}
     path = dump(tmp_path / "tasks.json", [done, waiting])
-    with pytest.warns(BoxscoreWarning, match=r"left out 1 image without a completed response|1 lines"):
+    with pytest.warns(BoxscoreWarning, match=r"left out 1 image without a completed response|1 line"):
         table = load_ground_truth(path)
     assert objects(table) == [("a", "cat", CAT)]
     assert table.images.ids.tolist() == ["a"]
@@ -669,7 +669,7 @@ def test_nucleus_does_not_list_images_without_objects(tmp_path: Path) -> None:
             "have a label. Got none in annotation 0, record 0 of",
         ),
         ({"annotations": [{**SCALE_BOX, "rotation": 1}]}, "a rotated box must have four vertices"),
-        ({"annotations": [{"type": "cuboid", "label": "cat"}]}, "Got only 1 cuboids"),
+        ({"annotations": [{"type": "cuboid", "label": "cat"}]}, "Got only 1 cuboid"),
     ],
 )
 def test_tasks_of_scale_that_are_refused(response: Any, message: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -247,7 +248,7 @@ class Gathered:
         area = 0.0
         for points in [*(parts or [()]), *(holes or ())]:
             if len(points) < 6 or len(points) % 2:
-                got = f"{len(points)} numbers"
+                got = f"{len(points)} numbers" if len(points) % 2 else counted(len(points) // 2, "point")
                 raise FileFormatError("a polygon", "have three points or more", got=got, place=str(origin))
             outline = _finite(points, origin)
             if len(outlines) == max(len(parts), 1):
@@ -307,12 +308,12 @@ class Gathered:
             )
         # Ground truth without any object, because all were of a kind that is skipped, would score 0.
         if self._left_out and not self._image and not of_results:
-            counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(3))
+            counts = _counted_kinds(self._left_out, 3)
             rule = "have boxes or regions with a class"
             raise FileFormatError("ground truth", rule, got=f"only {counts}", place=self.source)
         # Warn of skipped shapes. Scores count only if all objects have one.
         if self._left_out:
-            counts = ", ".join(f"{count:,} {kind}" for kind, count in self._left_out.most_common(8))
+            counts = _counted_kinds(self._left_out, 8)
             text = (
                 f"{self.source}: left out, because only boxes and regions with a class are objects: {counts}."
             )
@@ -363,6 +364,14 @@ class Gathered:
             corners=_all_corners(boxes, self._corners) if has_rotated and not self._polygons else None,
             given=given,
         )
+
+
+def _counted_kinds(kinds: Counter[str], most: int) -> str:
+    """List kinds with their counts, the most common first; they begin with a plural."""
+    singular = {kind: re.sub(r"^([a-z]+)s(?![a-z])", r"\1", kind) for kind in kinds}
+    return ", ".join(
+        f"{count:,} {kind if count > 1 else singular[kind]}" for kind, count in kinds.most_common(most)
+    )
 
 
 def in_fractions(rows: Rows) -> Rows:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from boxscore._utils.array_types import FloatArray
 from boxscore.data.column_names import ColumnMap, has_part, is_box
 from boxscore.errors import FileFormatError
+from boxscore.formats import _json
 from boxscore.formats._tables import MOST_COLUMNS, OBJECTS, Distinct, Table
 
 _SIDES = {"xmin", "ymin", "xmax", "ymax"}
@@ -139,11 +140,11 @@ class RecordTable(Table):
             objects = record.get(kind)
             rest = {key: value for key, value in record.items() if key != kind}
             if not isinstance(objects, (list, type(None))):
-                got = f"a {type(objects).__name__}"
+                got = _json.kind_of(objects)
                 raise FileFormatError(kind, "be a list of objects", got=got, place=place)
             for item in objects or ():
                 if not isinstance(item, dict):
-                    got = f"a {type(item).__name__}"
+                    got = f"{_json.kind_of(item)} in it"
                     raise FileFormatError(kind, "be a list of objects", got=got, place=place)
                 self._append(line, {**rest, **item})
             if not objects:

@@ -108,9 +108,12 @@ def _add(annotation: _Annotation, names: list[str], image: int, origin: Origin, 
         return
     # A label is a position in the file's list.
     number = annotation.label_id
+    if not names:
+        rule = "have the names of classes in categories.label.labels"
+        raise FileFormatError("Datumaro's JSON", rule, got="none", place=str(gathered.source))
     if number is None or not 0 <= number < len(names):
         rule = f"be from 0 to {len(names) - 1}, for the labels of the file"
-        raise FileFormatError("label_id", rule, got=number, place=str(origin))
+        raise FileFormatError("label_id", rule, got="none" if number is None else number, place=str(origin))
     # bool is a subclass of int, but true is not a score.
     score = annotation.attributes.get("score")
     score = float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None

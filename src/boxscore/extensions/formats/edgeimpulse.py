@@ -77,7 +77,7 @@ class EdgeImpulseFormat(RowFormat):
         whole = ("a label file of Edge Impulse", "an object with boundingBoxes or files")
         content = decoded(path, _File, record="image", whole=whole)
         if content.boxes is None and content.files is None:
-            raise FileFormatError(*whole, got="neither", place=str(path))
+            raise FileFormatError(whole[0], f"be {whole[1]}", got="neither", place=str(path))
         files = [_Entry(name, boxes=boxes) for name, boxes in (content.boxes or {}).items()]
         files += content.files or []
         # Only info.labels tells image sets.

@@ -111,7 +111,7 @@ def _of_samples(path: Path, options: ReadOptions, of_results: bool) -> Rows:
 
 def _value(values: dict[str, msgspec.Raw], key: str, kind: Any, place: str) -> Any:
     """Return the value of a key; None if it is missing."""
-    text, whole = bytes(values.get(key, msgspec.Raw(b"null"))), (repr(key), "of FiftyOne's form")
+    text, whole = bytes(values.get(key, msgspec.Raw(b"null"))), (key, "")
     return decoded_text(text, Path(place), kind | None, record="detection", whole=whole)
 
 

@@ -312,13 +312,13 @@ def _add(
         # Skip relations and answers without a region; count unlabeled regions.
         labels = _labels(value)
         if not labels:
-            kind = result.type or "regions without label"
+            kind = result.type or ""
             if kind in ("choices", "taxonomy"):
                 gathered.label_image(
                     ", ".join(map(str, value.choices)) if isinstance(value.choices, list) else kind
                 )
             if kind not in ("choices", "textarea", "rating", "taxonomy", "number"):
-                gathered.leave_out(kind[:30])
+                gathered.leave_out(f"of type {kind[:30]}" if kind else "regions without label")
             continue
         region_origin = Origin(f"task {origin.number}, region", number, origin.file)
         across, down = result.original_width or width, result.original_height or height

@@ -172,7 +172,8 @@ def _labels(annotations: dict[str, Any], place: str) -> tuple[str | None, list[l
     for label in labels if isinstance(labels, list) else [labels]:
         valid = isinstance(label, list) and len(label) > 1
         if not valid or not all(type(number) in (int, float) and abs(number) < 1e300 for number in label):
-            raise FileFormatError("a label", "be a list of numbers", got=repr(label)[:60], place=place)
+            got = msgspec.json.encode(label).decode()[:60]
+            raise FileFormatError("a label", "be a list of numbers", got=got, place=place)
     return (given[0] if given else None), labels
 
 

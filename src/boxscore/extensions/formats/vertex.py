@@ -198,7 +198,8 @@ def _box(cells: list[str], origin: Origin) -> Corners:
     try:
         numbers = [float(cell) for cell in cells if cell]
     except ValueError:
-        numbers = []
+        got = repr(",".join(cells))[:80]
+        raise FileFormatError("corners", "be numbers", got=got, place=str(origin)) from None
     is_two = len(numbers) == 4 and cells[0] and cells[1]
     if not is_two and len(numbers) != 8:
         rule = "have two corners or four"

@@ -16,7 +16,7 @@ from boxscore.errors import FileFormatError
 from boxscore.extensions.hints.data_below import SEARCHED_FOR
 from boxscore.formats._format import Side
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats.registry import format_names, readable_in
+from boxscore.formats.registry import detected, format_named, format_names, readable_in
 
 
 class Resemblance(NamedTuple):
@@ -333,6 +333,15 @@ def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | Non
     return next((Resemblance(what, advice) for test, what, advice in rows if test(sniffer)), None)
 
 
+def _kind_of_image(path: Path) -> str:
+    """Return the format of a JSON file of which a folder has one per image; otherwise empty."""
+    try:
+        found = detected(Sniffer(path))
+    except FileFormatError:
+        return ""
+    return found[0] if found and ".json" in format_named(found[0]).folder_endings else ""
+
+
 def _folder(sniffer: Sniffer, side: Side | None) -> Resemblance:
     if not sniffer.names:
         return Resemblance(
@@ -352,7 +361,15 @@ def _folder(sniffer: Sniffer, side: Side | None) -> Resemblance:
     if tool is not None:
         return tool
     if "json" in endings:
-        first = next(name for name in written if name.lower().endswith(".json"))
+        first, *others = [name for name in written if name.lower().endswith(".json")]
+        of_images = next(
+            filter(None, (_kind_of_image(sniffer.path / name) for name in others[:MOST_OPENED])), ""
+        )
+        if of_images:
+            return Resemblance(
+                f"a folder with files of the format {of_images}, of which {first} is not",
+                f"correct {first}, or move it elsewhere",
+            )
         return Resemblance(
             f"a folder with JSON files ({first}, ...)", "pass the file with annotations or results"
         )
