@@ -91,6 +91,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def small_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    Case(1, 12).write(folder)  # as there, an image has no objects
+    return folder
+
+
 def merged(run: Run, sides: list[str], shares: int, folder: Path, *options: str) -> str:
     files = []
     for number in range(1, shares + 1):
@@ -106,17 +113,21 @@ def refused(*_: object) -> None:
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2007"])
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-@pytest.mark.parametrize("shares", [3, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("shares", "where"), [(3, "folder"), pytest.param(15, "small_folder", marks=pytest.mark.long)]
+)
 def test_shares_are_one_evaluation_and_nothing_is_read_at_once(
     pair: tuple[str, str],
     protocol: str,
     shares: int,
-    folder: Path,
+    where: str,
+    request: pytest.FixtureRequest,
     tmp_path: Path,
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """More shares than images, too."""
+    folder = request.getfixturevalue(where)
     sides = [str(folder / name) for name in pair]
     chosen = ["--protocol", protocol]
     expected = run("evaluate", *sides, "--no-digest", "--per-class", *chosen).out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -19,13 +20,18 @@ RULES = load_protocol("scoreless").matching
 
 def best_by_trying(edges: list[tuple[int, int, float]]) -> tuple[int, Fraction]:
     """Return the most pairs, and their greatest sum, of all matchings."""
+    return _best_by_trying(tuple(edges))
+
+
+@functools.lru_cache(maxsize=16)  # several thresholds leave the same pairs
+def _best_by_trying(edges: tuple[tuple[int, int, float], ...]) -> tuple[int, Fraction]:
     of_row: dict[int, list[tuple[int, float]]] = {}
     for a, b, value in edges:
         of_row.setdefault(a, []).append((b, value))
     best = (0, Fraction(0))
     for choice in itertools.product(*([None, *options] for options in of_row.values())):
         taken = [one for one in choice if one is not None]
-        if len({b for b, _ in taken}) == len(taken):
+        if len(taken) >= best[0] and len({b for b, _ in taken}) == len(taken):
             best = max(best, (len(taken), sum((Fraction(value) for _, value in taken), Fraction(0))))
     return best
 
