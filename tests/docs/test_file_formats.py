@@ -93,12 +93,14 @@ DETECTIONS = {
     "ultralytics": "ultralytics",
     "pipeline": "pipeline",
     "roboflow": "roboflow",
+    "mmdetjson": "preds",
     "darknetjson": "darknetjson/result.json",
     "megadetector": "megadetector/results.json",
     "records": "records/detections.json",
     "vertex": "vertex/predictions.jsonl",
 }
-DETECTIONS_ONLY = {"answers", "darknet", "darknetjson", "megadetector", "pipeline", "roboflow", "ultralytics"}
+DETECTIONS_ONLY = {"answers", "darknet", "darknetjson", "megadetector", "mmdetjson", "pipeline"}
+DETECTIONS_ONLY |= {"roboflow", "ultralytics"}
 NOT_TEXT = {"cityscapes", "columns", "parquet", "pickled", "tfrecord", "widerface"}
 """Whose ground truth has no example: binary files, and results only."""
 
@@ -125,6 +127,7 @@ def asked(name: str, folder: Path, *, sizes: bool = True) -> dict[str, Any]:
     """What files of a format do not say: sizes of images, the order of four numbers."""
     options: dict[str, Any] = {"image_sizes": folder / "sizes.csv"} if sizes and name in FRACTIONS else {}
     more = {"text": {"box_format": "xyxy"}, "answers": {"coordinates": "pixels"}}
+    more["mmdetjson"] = {"classes": ["cat"]}
     return options | (more | {"records": more["text"]}).get(name, {})
 
 

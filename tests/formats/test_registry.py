@@ -145,6 +145,7 @@ HEADS = (
         b'{"type": "localization", "labels": [], "annotations": {}}',
         b'{"captures": [{"annotations": []}]}',
         b'{"openlabel": {}}',
+        b'{"labels": [], "scores": [], "bboxes": []}',
         b'{"filename": "a.jpg", "detection": {"instances": []}}\n',
         b"a.jpg 1,2,3,4,0\nb.jpg\n",
     ),

@@ -70,6 +70,11 @@ def of_roboflow(name: str, found: list[Any]) -> Any:
     return {"time": 0.1, "image": {"width": width, "height": str(height)}, "predictions": predictions}
 
 
+def of_inferencer(_: str, found: list[Any]) -> Any:
+    labels, scores = [one[1] for one in found], [one[2] for one in found]
+    return {"labels": labels, "scores": scores, "bboxes": [one[3] for one in found]}
+
+
 def of_workflow(name: str, found: list[Any]) -> Any:
     return [{"output": {"predictions": of_roboflow(name, found)}, "count": len(found)}]
 
@@ -172,7 +177,12 @@ FILES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "pipeline in order": ("p.json", {"p.json": [of_pipeline(name, found) for name, found in FOUND.items()]}),
     "roboflow": ("f", per_file(of_roboflow)),
+    "roboflow by name": ("r.json", {"r.json": {n: of_roboflow(n, found) for n, found in FOUND.items()}}),
     "roboflow of a workflow": ("f", per_file(of_workflow)),
+    "mmdetjson": (
+        "preds",
+        {f"preds/{n.rpartition('.')[0]}.json": of_inferencer(n, found) for n, found in FOUND.items()},
+    ),
     "darknetjson": ("result.json", {"result.json": darknet()}),
     "megadetector": ("m.json", {"m.json": megadetector()}),
     "megadetector of Microsoft": ("m.json", {"m.json": microsoft()}),

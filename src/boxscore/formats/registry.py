@@ -121,6 +121,7 @@ _FORMATS = {
     "darknetjson": _Entry("boxscore.extensions.formats.darknet_json", _json("frame_id")),
     "megadetector": _Entry("boxscore.extensions.formats.megadetector", _json("file")),
     "ultralytics": _Entry("boxscore.extensions.formats.ultralytics", _folder_or(_json("confidence"))),
+    "mmdetjson": _Entry("boxscore.extensions.formats.mmdet_json", _folder_or(_json("bboxes"))),
     "pipeline": _Entry("boxscore.extensions.formats.pipelines", _folder_or(_json("xmin"))),
     "roboflow": _Entry("boxscore.extensions.formats.roboflow", _folder_or(_json("predictions"))),
     "crowdhuman": _Entry("boxscore.extensions.crowds.crowdhuman", _json("gtboxes", "dtboxes")),

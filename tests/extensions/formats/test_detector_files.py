@@ -44,9 +44,10 @@ TRUTH = boxscore.GroundTruth.from_arrays(
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    name: {"box_format": "xyxy"} for name in ("records per box", "records per image")
+    **{name: {"box_format": "xyxy"} for name in ("records per box", "records per image")},
+    "mmdetjson": {"classes": ["cat", "dog"]},
 }
-"""A list of four numbers may be anything."""
+"""A list of four numbers may be anything, and numbers of classes have no names."""
 
 NOTED = {"pipeline in order", "ultralytics normalized"}
 """Which say in a note how they are read."""
@@ -340,6 +341,67 @@ def test_what_is_wrong_with_a_response_of_roboflow(content: Any, message: str, t
     path = write_files(tmp_path, "a.json", {"a.json": content})
     with pytest.raises(FileFormatError, match=re.escape(message)):
         load_detections(path, TRUTH)
+
+
+def test_one_object_of_responses_of_roboflow_has_places(tmp_path: Path) -> None:
+    wrong = {"predictions": [{"class": "cat", "confidence": 1}], "image": {"width": 1, "height": 1}}
+    path = dump(tmp_path, {"a.jpg": of_roboflow("a.jpg", FOUND["a.jpg"]), "d.png": wrong})
+    with pytest.raises(FileFormatError, match=r"prediction 0 of \S+x\.json, d\.png"):
+        load_detections(path, TRUTH)
+
+
+# ---------------------------------------------------------------- MMDetection
+
+
+LISTED = {
+    "images": [{"id": 1, "file_name": "a.jpg", "width": 200, "height": 100}],
+    "categories": [{"id": 7, "name": "dog"}, {"id": 3, "name": "cat"}],
+    "annotations": [{"id": 1, "image_id": 1, "category_id": 3, "bbox": [10, 20, 100, 50], "area": 5000}],
+}
+
+
+def inferred(folder: Path, **changes: Any) -> Path:
+    content = {"labels": [1], "scores": [0.5], "bboxes": [[10.0, 20.0, 110.0, 70.0]], **changes}
+    return write_files(folder, "preds", {"preds/a.json": content})
+
+
+def test_numbers_of_an_inferencer_are_classes_in_the_order_of_the_file(tmp_path: Path) -> None:
+    """MMDetection orders classes like the list of the COCO file, not by id."""
+    truth = load_ground_truth(write_files(tmp_path, "gt.json", {"gt.json": LISTED}))
+    with pytest.warns(BoxscoreWarning, match=r"classes are those of \S+ in its order: 0 dog, 1 cat"):
+        table = load_detections(inferred(tmp_path), truth)
+    assert truth.categories.names[table.category].tolist() == ["cat"]
+    with pytest.raises(
+        FileFormatError, match=r"must be the 2 classes of the ground truth\. Got class number 2"
+    ):
+        load_detections(inferred(tmp_path, labels=[2]), truth)
+
+
+def test_masks_of_an_inferencer(tmp_path: Path) -> None:
+    """Four pixels: 0, 1, 1, 0 in a column of four."""
+    rle = {"size": [4, 1], "counts": "121"}
+    path = inferred(tmp_path, masks=[rle], bboxes=[[0.0, 1.0, 1.0, 3.0]])
+    table = load_detections(path, TRUTH, classes=["dog", "cat"])
+    assert table.masks is not None
+    assert table.masks.area.tolist() == [2]
+    assert TRUTH.categories.names[table.category].tolist() == ["cat"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": [1, 0]}, "must have one of labels for each of the 1 box. Got 2"),
+        ({"scores": []}, "must have one of scores for each of the 1 box. Got 0"),
+        ({"bboxes": [[1, 2, 3, 4, 0.5]]}, "a box must have four numbers x1, y1, x2, y2. Got 5 numbers"),
+        ({"labels": [-1]}, "a label must be a number from 0 to 1,000,000. Got -1 in detection 0"),
+        ({"labels": ["cat"]}, "must be"),
+    ],
+)
+def test_what_is_wrong_with_json_of_an_inferencer(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FileFormatError, match=re.escape(message)):
+        load_detections(inferred(tmp_path, **changes), TRUTH, classes=["cat", "dog"])
 
 
 # ---------------------------------------------------------------- MegaDetector, lists of records

@@ -5,8 +5,7 @@ Conventions
 - Nothing in a file is run: :mod:`~boxscore.extensions.formats._pickle_machine` interprets it.
 - MMDetection 2 writes no image names: its images are those of the COCO file of the ground truth, in the order
   of its list. MMDetection 3 writes paths, and detectron2 image ids.
-- Class numbers count from 0: in MMDetection in the order of the COCO file, in detectron2 by ascending id.
-  Without a COCO file, they are those of the user's class list. A note states the classes.
+- Classes are numbers: see :mod:`~boxscore.extensions.formats._model_classes`.
 - MMDetection's boxes are ``x1, y1, x2, y2``; detectron2's are ``x, y, width, height``.
 
 References
@@ -23,7 +22,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,8 +33,9 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
-from boxscore.extensions.formats._gathered import are_numbers, decoded, short_names
+from boxscore.errors import FileFormatError
+from boxscore.extensions.formats._gathered import short_names
+from boxscore.extensions.formats._model_classes import MOST_CLASSES, Listed, classes_of, listed_by
 from boxscore.extensions.formats._pickle_machine import (
     Array,
     DamagedError,
@@ -50,18 +49,11 @@ from boxscore.formats import _json
 from boxscore.formats._format import Format, ReadOptions
 from boxscore.formats._rows import Rows, detections_of
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats.registry import open_at
 
 LARGEST = 1 << 30
 """Maximum size in bytes of a pickle that is read into memory."""
 
-MOST_CLASSES = 1_000_000
-"""Maximum number of a class, which bounds lists of classes."""
-
 _RUN = "to evaluate a model, run it on the images first: boxscore reads the detections that it writes"
-_GIVE_CLASSES = (
-    "pass the class names in the model's order, one per line: --dt-classes FILE (in Python classes=)"
-)
 
 
 class _Found(NamedTuple):
@@ -114,9 +106,11 @@ class PickledFormat(Format):
             image = int(found.image[row])
             return f"detection {row - int(first[image])} of image {image} of {path}"
 
-        listed = None if ground_truth is None else _listed(ground_truth)
+        listed = None if ground_truth is None else listed_by(ground_truth)
         images = _images(found, ground_truth, listed, path)
-        names, labels = _classes(found, options, ground_truth, listed, path)
+        names, labels = classes_of(
+            found.label, found.tool, options, ground_truth, listed, path, declared=found.classes
+        )
         has_paths = found.tool == "MMDetection 3" and any(isinstance(image, str) for image in images)
         rows = Rows(
             source=str(path),
@@ -430,34 +424,7 @@ _KINDS = ((_is_mmdet2, _read_mmdet2), (_is_mmdet3, _read_mmdet3), (_is_detectron
 # ---------------------------------------------------------------- order of images and classes
 
 
-class _Numbered(msgspec.Struct, gc=False):
-    id: Id
-
-
-class _Class(msgspec.Struct, gc=False):
-    id: Id
-    name: str = ""
-
-
-class _Listed(msgspec.Struct, gc=False):
-    """Images and categories of a COCO file, in the order of its lists."""
-
-    images: list[_Numbered]
-    categories: list[_Class]
-
-
-def _listed(ground_truth: GroundTruth) -> _Listed | None:
-    """Return the lists of the COCO file that a ground truth was read from; None for others."""
-    path = Path(ground_truth.source)
-    if not ground_truth.source or not path.is_file():
-        return None
-    opened = open_at(path)
-    if opened.format.name != "coco":
-        return None
-    return decoded(opened.data, _Listed, record="image", whole=("COCO ground truth", "images and categories"))
-
-
-def _images(found: _Found, truth: GroundTruth | None, listed: _Listed | None, path: Path) -> list[Any]:
+def _images(found: _Found, truth: GroundTruth | None, listed: Listed | None, path: Path) -> list[Any]:
     """Return the id or path of each image."""
     if found.tool != "MMDetection 2":
         return found.images
@@ -495,45 +462,6 @@ def are_numbered(table: Detections) -> bool:
     """Whether the images of a table were read without names."""
     ids = table.images.ids.tolist()
     return len(ids) > 0 and ids == _numbered(len(ids))
-
-
-def _classes(
-    found: _Found, options: ReadOptions, truth: GroundTruth | None, listed: _Listed | None, path: Path
-) -> tuple[list[str] | None, list[Id]]:
-    """Return the names, or None, and the ids of the class numbers, and tell the user what they mean."""
-    used = int(found.label.max(initial=-1)) + 1
-    count = found.classes if found.classes is not None else used
-    numbers: list[Id] = list(range(count))
-    if options.classes is not None:
-        if found.classes not in (None, len(options.classes)):
-            rule, got = (
-                f"have a name for each of the {found.classes} classes",
-                f"{len(options.classes)} names",
-            )
-            raise InputError("the class list of the detections", rule, got=got, place=str(path))
-        return None, numbers
-    # Without ground truth, and for a class map, classes are the numbers of the file.
-    if truth is None or are_numbers(truth.categories):
-        return None, numbers
-    known = dict(zip(truth.categories.ids.tolist(), truth.categories.names.tolist(), strict=True))
-    if listed is not None and known.items() <= {(one.id, one.name) for one in listed.categories}:
-        known = {one.id: one.name or str(one.id) for one in listed.categories}
-        if found.tool == "detectron2":
-            known = dict(sorted(known.items(), key=lambda pair: (isinstance(pair[0], str), pair[0])))
-    elif not truth.categories.are_positions:
-        rule = "be named, because the ground truth has no order of classes"
-        got = f"class numbers from 0 of {found.tool}"
-        raise FileFormatError("the classes", rule, got=got, place=str(path), cause=_GIVE_CLASSES)
-    if count > len(known) or found.classes not in (None, len(known)):
-        got = counted(count, "class") if found.classes is not None else f"class number {count - 1}"
-        rule = f"be the {counted(len(known), 'class')} of the ground truth"
-        raise FileFormatError("the classes", rule, got=got, place=str(path), cause=_GIVE_CLASSES)
-    shown = short_list(f"{number} {name}" for number, name in enumerate(known.values()))
-    images = "" if found.tool != "MMDetection 2" else "images and "
-    order = "in order of their ids" if found.tool == "detectron2" else "in its order"
-    text = f"{path.name}: {images}classes are those of {truth.source} {order}: {shown}."
-    warn_user(BoxscoreWarning(text, severity="note"))
-    return list(known.values())[:count], list(known)[:count]
 
 
 FORMAT = PickledFormat()

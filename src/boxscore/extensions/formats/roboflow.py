@@ -3,7 +3,8 @@
 Conventions
 -----------
 - ``x`` and ``y`` are the center of the box, in pixels; ``points`` are the outline of a mask.
-- An image is named by ``image_path`` of its predictions, as Roboflow's SDK writes it, or by the file.
+- An image is named by ``image_path`` of its predictions, as Roboflow's SDK writes it, or by the file. One
+  object may hold the responses of several images, by file name.
 - Boxes are pixels of the image that was sent. Another size than in the ground truth is an error, unless the
   user scales boxes back.
 - A workflow wraps the response in its output, and in a list of one image.
@@ -15,7 +16,8 @@ https://github.com/roboflow/inference, ``core/entities/responses/inference.py``
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
@@ -29,6 +31,7 @@ from boxscore.extensions.formats._responses import DetectionsFormat
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows, detections_of, matched_images
 from boxscore.formats._sniffer import Sniffer
+from boxscore.formats._yolo_folders import IMAGE_ENDINGS
 
 _WHOLE = ("a response of Roboflow's inference", "an object with predictions")
 _DEEPEST = 4
@@ -75,8 +78,8 @@ class RoboflowFormat(DetectionsFormat):
     def rows_of(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
         """Read every response."""
         gathered = Gathered(path, options, endings=False, any_corners=False)
-        for file, named_after in files_of_images(path):
-            found = _unwrapped(decoded(file, Any, record="prediction", whole=_WHOLE), file)
+        for file, named_after, content in _responses_of(path):
+            found = _unwrapped(content, file)
             text = msgspec.json.encode(found)
             response = decoded_text(text, file, _Response, record="prediction", whole=_WHOLE)
             names = {prediction.image_path for prediction in response.predictions}
@@ -130,6 +133,21 @@ def _check_sizes(rows: Rows, ground_truth: GroundTruth) -> None:
         place=rows.source,
         cause=cause,
     )
+
+
+def _responses_of(path: Path) -> Iterator[tuple[Path, str, Any]]:
+    """Yield the file, the image and the response of every image; an object may have several, by file name."""
+    for file, named_after in files_of_images(path):
+        content = decoded(file, Any, record="prediction", whole=_WHOLE)
+        if isinstance(content, dict) and content and all(map(_is_image, content)):
+            for name, response in content.items():
+                yield Path(f"{file}, {name[:60]}"), name, response
+        else:
+            yield file, named_after, content
+
+
+def _is_image(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in IMAGE_ENDINGS
 
 
 def _unwrapped(content: Any, file: Path, depth: int = 0) -> Any:
