@@ -361,17 +361,20 @@ def _with_baseline(
 def _compare(
     baseline: Evaluation, evaluation: Evaluation, arguments: argparse.Namespace
 ) -> DetectorComparison:
-    """Compare over all images."""
-    from boxscore.extensions.decisions.compare import compare_detectors
+    """Compare over all images, without draws: only swaps decide."""
+    from boxscore.extensions.decisions.compare import compared
 
-    return compare_detectors(
+    return compared(
         {"baseline": baseline, "checked": evaluation},
         resamples=arguments.resamples,
         confidence=arguments.confidence,
+        method="swap",
         seed=arguments.seed,
         metrics=arguments.metrics or None,
         group=arguments.group,
+        progress=False,
         workers=readers(arguments),
+        drawn=False,
     )
 
 

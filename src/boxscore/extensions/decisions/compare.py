@@ -67,6 +67,7 @@ from boxscore.extensions.diagnostics.bootstrap import (
     intervals_that_hold,
     note_on_intervals,
     resampled_metrics,
+    whole_metrics,
 )
 from boxscore.extensions.diagnostics.ties import decided_by_ties, knows_ties
 from boxscore.extensions.weights.resampling import (
@@ -447,6 +448,36 @@ def compare_detectors(
     InputError
         When there are fewer than two results, or their images, objects, classes or protocols differ.
     """
+    return compared(
+        evaluations,
+        resamples=resamples,
+        confidence=confidence,
+        method=method,
+        seed=seed,
+        metrics=metrics,
+        group=group,
+        progress=progress,
+        workers=workers,
+    )
+
+
+def compared(
+    evaluations: Mapping[str, Evaluation],
+    *,
+    resamples: int,
+    confidence: float,
+    method: DifferenceMethod,
+    seed: int,
+    metrics: Sequence[str] | None,
+    group: Group,
+    progress: bool,
+    workers: Workers,
+    drawn: bool = True,
+) -> DetectorComparison:
+    """Return :func:`compare_detectors`, without draws of images if ``drawn`` is false and none decides.
+
+    Then ``draws`` is empty, and ``standard_error`` and ``other_wins`` are NaN.
+    """
     # Check that the results are comparable, and count the same objects and detections.
     checks.one_of(method, get_args(DifferenceMethod), name="method")
     check_intervals(confidence, "percentile")
@@ -460,17 +491,6 @@ def compare_detectors(
     # Select the metrics to compare from the first result.
     rows = chosen_rows(first, metrics)
     warn_of_frames(first, group)
-    # Use the same draws of images for every result, so that differences are paired, [results, resamples,
-    # rows, K + 1].
-    resampled = [
-        resampled_metrics(
-            result, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
-        )
-        for result in results
-    ]
-    values = np.stack([value for value, _ in resampled])
-    draws = np.stack([of_draws for _, of_draws in resampled])  # [results, resamples, rows, K + 1]
-    counts = units_of_values(first, rows, units)
     how = Resampling(
         resamples,
         confidence,
@@ -482,6 +502,20 @@ def compare_detectors(
         workers,
         len(results) * (len(results) - 1) // 2,
     )
+    # Use the same draws of images for every result, so that differences are paired, [results, resamples,
+    # rows, K + 1].
+    if drawn or how.test == "interval":
+        resampled = [
+            resampled_metrics(
+                result, rows, resamples=resamples, seed=seed, units=units, progress=progress, workers=workers
+            )
+            for result in results
+        ]
+        values, draws = (np.stack(part) for part in zip(*resampled, strict=True))
+    else:
+        values = np.stack([whole_metrics(result, rows) for result in results])
+        draws = np.empty((len(results), 0, *values.shape[1:]))
+    counts = units_of_values(first, rows, units)
     # Swap the results of each pair, those with the first one before the others; the distribution of the
     # difference gives p-values and intervals.
     order = [(i, j) for j in range(len(results)) for i in range(j + 1, len(results))]
@@ -582,7 +616,7 @@ def _wins(of_draws: FloatArray, delta: FloatArray, sign: FloatArray) -> FloatArr
     defined = np.maximum(np.isfinite(of_draws).sum(axis=0), 1)
     better = sign * of_draws > 0
     wins = (better.sum(axis=0) + 0.5 * (of_draws == 0).sum(axis=0)) / defined
-    return np.where(np.isfinite(delta), wins, np.nan)
+    return np.where(np.isfinite(delta) & (len(of_draws) > 0), wins, np.nan)
 
 
 def _around(

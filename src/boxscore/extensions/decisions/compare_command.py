@@ -218,12 +218,12 @@ def _show_comparison(
     """Compare over all images, print the differences or a table for a paper, and write the report."""
     import pandas as pd
 
-    from boxscore.diagnostics import compare_detectors
+    from boxscore.extensions.decisions.compare import compared
     from boxscore.reports import paper_table
 
     stage("comparing")
-    # The table, the paper and the report share the draws.
-    comparison = compare_detectors(
+    # The table, the paper and the report share the swaps and the draws, of which text shows nothing.
+    comparison = compared(
         named,
         resamples=arguments.resamples,
         confidence=arguments.confidence,
@@ -233,6 +233,7 @@ def _show_comparison(
         group=arguments.group,
         progress=True,
         workers=readers(arguments),
+        drawn=arguments.output != "text" or arguments.report is not None,
     )
     # A table for a paper has one row per detector, so it cannot show classes.
     per_class = arguments.per_class or rows != ALL_ROWS

@@ -313,6 +313,13 @@ def _no_metric(evaluation: Evaluation) -> InputError:
     )
 
 
+def whole_metrics(evaluation: Evaluation, rows: Sequence[SummaryRow]) -> FloatArray:
+    """Compute the metrics of all images, [rows, K + 1]."""
+    if not rows:
+        raise _no_metric(evaluation)
+    return summary_table(rows, evaluation.protocol, evaluation.curves_of)
+
+
 def resampled_metrics(
     evaluation: Evaluation,
     rows: Sequence[SummaryRow],
@@ -335,7 +342,7 @@ def resampled_metrics(
         stage("intervals over resampled images")
         draws = Draws.of_seed(evaluation._image_count, resamples, seed, units)
         resampled = evaluation._weighted_metrics(rows, draws, progress=progress, workers=workers)
-        return summary_table(rows, evaluation.protocol, evaluation.curves_of), resampled.values
+        return whole_metrics(evaluation, rows), resampled.values
 
     if resamples * len(rows) * (len(evaluation.labels) + 1) > MOST_CACHED_DRAWS:
         return compute()

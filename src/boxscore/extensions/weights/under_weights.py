@@ -60,8 +60,8 @@ COUNTED_TOGETHER = 1 << 16
 VALUES_TOGETHER = 1 << 18
 """Maximum values [T, R, K] of all copies, 8 bytes each, to fit a processor's cache."""
 
-POINTS_TOGETHER = 1 << 20
-"""Maximum values [T, R, K] of the sets of weights whose precision at recall points is computed together."""
+MOST_ENTRIES = 3 << 19
+"""Maximum entries of precision, 16 bytes each, of the sets of weights that are computed together."""
 
 WEIGHTS_TOGETHER = 1 << 24
 """Maximum weights of images, detections and ground truths of these sets."""
@@ -175,14 +175,20 @@ def _of_points(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow])
     rooms = [Room() for _ in range(5)]
     prepared = {
         key: CurvesUnderWeights(
-            matches, protocol, *key, best=any(rows[n].metric == "AP" for n in numbers), rooms=rooms
+            matches,
+            protocol,
+            *key,
+            best=any(rows[n].metric == "AP" for n in numbers),
+            single=_single_thresholds(protocol, [rows[n] for n in numbers]),
+            rooms=rooms,
         )
         for key, numbers in of_key.items()
     }
-    classes = len(np.unique(matches.truth_category))
-    values = matches.threshold_count * len(protocol.ap.recall_points) * max(classes, 1)
+    entries = max(1, *(one.size for one in prepared.values()))
+    values = matches.threshold_count * len(protocol.ap.recall_points) * max(len(matches.categories), 1)
     counted = len(matches) + len(matches.truth_image) + len(matches.images)
-    together = min(POINTS_TOGETHER // values, WEIGHTS_TOGETHER // max(counted, 1), LARGEST_BATCH)
+    together = min(MOST_ENTRIES // entries, MOST_VALUES // values, WEIGHTS_TOGETHER // max(counted, 1))
+    together = min(together, LARGEST_BATCH)
     together = max(together - together % LEAST_BATCH, LEAST_BATCH)
 
     def tables(sets: Sequence[FloatArray]) -> FloatArray:
@@ -196,6 +202,12 @@ def _of_points(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow])
         return made[: len(sets)]
 
     return together, tables
+
+
+def _single_thresholds(protocol: Protocol, rows: Sequence[SummaryRow]) -> list[int]:
+    """Return the positions of the thresholds at which some rows need AP alone."""
+    asked = {row.iou for row in rows if row.metric == "AP" and row.iou is not None}
+    return [t for t, iou in enumerate(protocol.matching.iou_thresholds) if iou in asked]
 
 
 def _of_copies(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow]) -> tuple[int, Tables]:

@@ -15,9 +15,11 @@ Conventions
 - A *segment* is a class at a threshold. Nonnegative floats are ordered like their bits; those of a quotient
   times :data:`SCALE` leave room above them for the number of the segment. So one cumulative maximum serves
   many segments: earlier ones have larger numbers, later ones smaller ones.
-- The best precision at or after each run goes to the last recall point that the run reaches, and from there
-  to the points before it that no run reaches alone.
-- A *column* is a class under a set of weights that has a curve there. Other classes take no time.
+- The best precision at or after each run belongs to the recall points that this run reaches and the run
+  before it does not. So precision is a list of values with the number of recall points of each, and nothing
+  has the size of thresholds x recall points before it is summed
+  (:class:`~boxscore.extensions.weights.point_values.RunValues`).
+- After the last run of a segment there is an entry for the recall points that no run reaches.
 - Classes are computed in blocks, whose arrays fit into a processor's cache.
 """
 
@@ -30,17 +32,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
 from boxscore._utils.ordering import distinct_rows, ragged_ranges
-from boxscore.extensions.weights.point_values import PointValues
+from boxscore.extensions.weights.point_values import PointValues, RunValues
 from boxscore.extensions.weights.weight_sums import Pairs, Room, WeightSums, weight_table
 from boxscore.extensions.weights.weighted import ImageWeights
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.ap import ApRules
-from boxscore.scoring.blocks import HeldValues, Values
+from boxscore.scoring.blocks import Values
 from boxscore.scoring.counts import images_of_classes
-from boxscore.scoring.curves import NO_EFFECT, Curves, means_at_points
+from boxscore.scoring.curves import NO_EFFECT, Curves
 from boxscore.scoring.totals import Totals
 
 SCALE = 2.0**-991
@@ -62,9 +64,10 @@ CELLS = 1 << 12
 
 
 class _Runs(NamedTuple):
-    """The U runs of a block, in descending order, so that the first run of a recall point is written last.
+    """The U runs of a block and the ends of its segments, in descending order, for the cumulative maximum.
 
-    The fields are indexes of the sums up to the end of each run.
+    The end of a segment is an entry without a true positive. The fields are indexes of the sums up to the end
+    of each run.
     """
 
     segment: Positions
@@ -94,6 +97,8 @@ class _Block(NamedTuple):
     """Index before each segment, [S]."""
     runs: _Runs | None
     """None if precision is not needed."""
+    entries: slice
+    """Its entries among those of all blocks."""
     size: int
     """Number of true positives, at all thresholds."""
 
@@ -123,28 +128,26 @@ def has_points(rules: ApRules) -> bool:
     return rules.interpolation == "points" and rules.precision_epsilon <= NO_EFFECT
 
 
-class _Columns(NamedTuple):
-    """Where the precision of W sets of weights goes."""
+class _Precision(NamedTuple):
+    """Where the precision of W sets of weights goes, E entries each."""
 
-    defined: BoolArray
-    """Whether a class has a curve under a set, and so a column, [W, K]."""
-    column: NDArray[np.int32]
-    """Its column, or one that is not read, [W, K]."""
-    place: Positions
-    """Place of the last recall point that so many true positives reach, in column 0 at threshold 0; a list
-    for each different number of objects of all classes, [F, sum of sizes]."""
-    list_of: Positions
-    """List of each set, [W]."""
-    start: Positions
+    reached: IntArray
+    """Recall points that so many true positives reach; a list for each different number of objects of all
+    classes, [F, sum of sizes]."""
+    list_of: NDArray[np.int32]
+    """Start of the list of each set, [W]."""
+    start: NDArray[np.int32]
     """Start of each class in a list, [K]."""
-    room: FloatArray
-    """Precision of the columns and one more, and as much room that is not read, [2, T, R, columns + 1]."""
+    values: FloatArray
+    """Precision, [W, E]."""
+    repeats: IntArray
+    """Recall points with this precision, [W, E]."""
 
-    @property
-    def precision(self) -> FloatArray:
-        """Precision, [T, R, columns + 1]."""
-        first: FloatArray = self.room[0]
-        return first
+    def of(self, some: slice, side: int, sides: int, entries: slice) -> tuple[FloatArray, IntArray]:
+        """Return the part of a block under some pairs of sets, [P, 2, U] each."""
+        by_pair = -1, 2, sides, self.values.shape[1]
+        part = some, slice(None), side, entries
+        return self.values.reshape(by_pair)[part], self.repeats.reshape(by_pair)[part]
 
 
 class CurvesUnderWeights:
@@ -159,6 +162,8 @@ class CurvesUnderWeights:
         Positions on the axes A and M.
     best : bool
         Whether precision at recall points is needed.
+    single : sequence of int
+        Thresholds at which precision is also needed alone.
     rooms : sequence of Room, [5]
         Memory of the results and sums, which several of these share.
     """
@@ -171,10 +176,11 @@ class CurvesUnderWeights:
         cap: int,
         *,
         best: bool,
+        single: Sequence[int],
         rooms: Sequence[Room],
     ) -> None:
         self._protocol, self._rules, self._categories = protocol, protocol.ap, matches.categories
-        self._best, self._images = best, len(matches.images)
+        self._best, self._single, self._images = best, single, len(matches.images)
         self._prepared = prepared = ImageWeights(matches, protocol, area, cap)
         order = np.argsort(prepared.truth_category, kind="stable")
         bounds = np.searchsorted(prepared.truth_category[order], np.arange(prepared.shape[1] + 1))
@@ -182,6 +188,11 @@ class CurvesUnderWeights:
         self._object_bounds = self._objects.at(bounds)
         self._blocks = list(self._split_blocks())
         self._room, *self._rooms = rooms
+
+    @property
+    def size(self) -> int:
+        """Number of values of precision under a set of weights."""
+        return self._blocks[-1].entries.stop if self._blocks else 0
 
     def of(self, sets: Sequence[FloatArray]) -> Curves:
         """Return closed curves under W sets of weights, whole numbers, [images] each; W is a multiple of 4.
@@ -207,21 +218,20 @@ class CurvesUnderWeights:
         np.divide(recalled[has_objects].T, positive[has_objects], out=recall[:, :-1])
         known: dict[str, Values] = {"AR": PointValues(recall, has_objects)}
         if self._best:
-            columns = self._columns(positive, self._defined(sets, positive), recalled)
-            numbers = np.arange(W, dtype=np.int32).reshape(-1, 2, sides)
+            precision = self._precision(positive, recalled)
             for block, whole in zip(self._blocks, self._whole if sides == 2 else self._blocks, strict=True):
                 # Compute so many pairs of sets together that a block fits into the cache.
                 together = max(1, MOST_TRUE_POSITIVES // max(block.size, 1))
-                for low in range(0, len(numbers), together):
+                for low in range(0, W // (2 * sides), together):
                     some = slice(low, low + together)
                     counted = self._counts(block, _Sums(*(one[some] for one in sums)))
-                    self._write(block, counted, columns, numbers[some, :, 0])
+                    self._write(block, counted, precision, some, 0, sides)
                     if isinstance(whole, _Counts):
                         others = _Counts(
                             *(all_of - of_one for all_of, of_one in zip(whole, counted, strict=True))
                         )
-                        self._write(block, others, columns, numbers[some, :, 1])
-            known["AP"] = self._values(columns)
+                        self._write(block, others, precision, some, 1, sides)
+            known["AP"] = self._values(precision, self._defined(sets, positive))
         totals = Totals.of_objects(positive.ravel(), 0, self._images_of_classes(sets).ravel())
         return Curves.of_numbers(self._rules, totals, known, self._categories)
 
@@ -257,12 +267,9 @@ class CurvesUnderWeights:
             defined |= np.array([self._prepared.counts(one).has_detections for one in sets])
         return defined
 
-    def _columns(
-        self, positive: NDArray[np.int64], defined: BoolArray, recalled: NDArray[np.intp]
-    ) -> _Columns:
-        """Make room for the precision, 0 so far, and find the place of each number of true positives."""
-        (W, K, T), points, width = recalled.shape, np.array(self._rules.recall_points), int(defined.sum()) + 1
-        column = np.where(defined, np.cumsum(defined.ravel()).reshape(W, K) - 1, width - 1)
+    def _precision(self, positive: NDArray[np.int64], recalled: NDArray[np.intp]) -> _Precision:
+        """Make room for the precision, and count the recall points that true positives reach."""
+        points = np.array(self._rules.recall_points)
         # Each class has a place for each number of true positives up to its largest.
         sizes = np.maximum(positive, recalled.max(axis=2, initial=0)).max(axis=0) + 1
         bounds = _bounds(sizes)
@@ -270,15 +277,14 @@ class CurvesUnderWeights:
         # Count the recall points that it reaches. Sets with equal objects, such as swaps, share a list.
         firsts, list_of = distinct_rows(positive)
         recall = number / np.repeat(np.maximum(positive[firsts], 1), sizes, axis=1)
-        place = points_up_to(points, recall)
-        # A number that reaches none, and no true positive, are written where nothing is read.
-        place[:, bounds[:-1]] = 0
-        place -= 1
-        place[place < 0] = T * len(points)
-        place *= width
-        room = self._room.array((2, T, len(points), width))
-        room[0] = 0.0
-        return _Columns(defined, column.astype(np.int32), place, list_of, bounds[:-1], room)
+        reached = points_up_to(points, recall)
+        # No true positive has no precision at a recall of 0 either, nor has a class without a curve.
+        reached[:, bounds[:-1]] = 0
+        if self._rules.absent_classes not in ("zero", "all_zero"):
+            reached *= np.repeat(positive[firsts] > 0, sizes, axis=1)
+        lists = (list_of * bounds[-1]).astype(np.int32)
+        values, repeats = self._room.array((2, len(positive), self.size))
+        return _Precision(reached, lists, bounds[:-1].astype(np.int32), values, repeats.view(np.int64))
 
     def _sums(self, table: NDArray[np.signedinteger], rooms: Sequence[Room]) -> _Sums:
         """Return the sums of all pairs of sets, in some rooms."""
@@ -312,8 +318,10 @@ class CurvesUnderWeights:
         """Counts of each block with all weights 1."""
         return [self._counts(block, self._ones) for block in self._blocks]
 
-    def _write(self, block: _Block, counts: _Counts, columns: _Columns, sets: NDArray[np.int32]) -> None:
-        """Write the best precision at or after each run of a block under P pairs of sets, [P, 2]."""
+    def _write(
+        self, block: _Block, counts: _Counts, precision: _Precision, some: slice, side: int, sides: int
+    ) -> None:
+        """Write the best precision at or after each run of a block under P pairs of sets."""
         runs = block.runs
         assert runs is not None
         # Divide true positives by counted detections at the end of each run, [P, U, 2]. Scaling by a power of
@@ -332,40 +340,31 @@ class CurvesUnderWeights:
         keyed += runs.key
         np.fmax.accumulate(keyed, axis=1, out=keyed)
         keyed -= runs.key
-        quotients *= 1 / SCALE
-        # Look up the place of each run by its number of true positives, in the list of its set and class, and
-        # move it to its threshold and column.
-        T, R, width = columns.precision.shape
-        lists = columns.list_of[sets].astype(np.int32) * np.int32(columns.place.shape[1])
-        starts = np.repeat(columns.start[block.classes].astype(np.int32), T)[:, None] + lists[:, None]
+        values, repeats = precision.of(some, side, sides, block.entries)
+        np.multiply(quotients[:, ::-1].transpose(0, 2, 1), 1 / SCALE, out=values)
+        # Look up the recall points that each run reaches by its number of true positives, in the list of its
+        # set and class.
+        lists = precision.list_of.reshape(-1, 2, sides)[some, :, side]
+        starts = np.repeat(precision.start[block.classes], self._prepared.shape[0])[:, None] + lists[:, None]
         at = _halves(nth + _pairs(starts).take(runs.segment, axis=1)).astype(np.intp)
-        place = columns.place.reshape(-1).take(at)
-        rows = np.arange(T, dtype=np.int32)[:, None] * np.int32(R * width)
-        moves = columns.column.T[block.classes][:, sets].transpose(1, 0, 2)[:, :, None] + rows
-        place += _halves(_pairs(moves.reshape(len(sets), -1, 2)).take(runs.segment, axis=1))
-        # Runs are in descending order, so the first run of a place, which has the best precision, remains.
-        columns.room.reshape(-1)[place.ravel()] = quotients.ravel()
+        reached = precision.reached.reshape(-1).take(at)[:, ::-1].transpose(0, 2, 1)
+        # Those that the run before it reaches have that run's precision. An end has reached none.
+        np.subtract(reached[..., 1:], reached[..., :-1], out=repeats[..., 1:])
+        repeats[..., 0] = reached[..., 0]
 
-    def _values(self, columns: _Columns) -> Values:
-        """Return the values of AP: precision at the recall points, or its mean where that is a plain sum."""
-        # A point that no run reaches alone has the precision of the point after it.
-        precision = columns.precision
-        for r in range(precision.shape[1] - 2, -1, -1):
-            np.maximum(precision[:, r], precision[:, r + 1], out=precision[:, r])
-        if not self._rules.sequential_mean:
-            return PointValues(precision, columns.defined)
-        means = np.full((len(precision), columns.defined.size), np.nan)
-        envelope = precision[..., :-1].transpose(0, 2, 1)
-        means[:, columns.defined.ravel()] = means_at_points(envelope, self._rules)
-        return HeldValues(means)
+    def _values(self, precision: _Precision, defined: BoolArray) -> Values:
+        """Return the values of AP."""
+        T, R = self._prepared.shape[0], len(self._rules.recall_points)
+        # The end of a segment has the recall points that no run reaches, if the class has a curve.
+        precision.repeats[:, self._ends] += R * np.repeat(defined, T, axis=1)
+        precise = RunValues(precision.values, precision.repeats, (T, R), defined, self._single)
+        return precise.means_in_turn() if self._rules.sequential_mean else precise
 
     def _split_blocks(self) -> Iterator[_Block]:
         """Split the prepared data into blocks of classes, with segments sorted by class."""
         prepared, (T, K) = self._prepared, self._prepared.shape
         # Sort the true positives by class, then threshold, so that a block of classes is a slice.
-        # Leave out classes without a true positive.
-        present = np.flatnonzero(np.diff(prepared.starts).reshape(T, K).any(axis=0))
-        segments = np.arange(T * K).reshape(T, K).T[present].ravel()
+        segments = np.arange(T * K).reshape(T, K).T.ravel()
         counts = np.diff(prepared.starts)[segments]
         order = ragged_ranges(prepared.starts[:-1][segments], counts)
         bounds, images = _bounds(counts), self._images
@@ -374,7 +373,7 @@ class CurvesUnderWeights:
             nothing = np.zeros(0, dtype=np.intp)
             self._true = WeightSums(prepared.true_image[order], bounds, images)
             self._base = self._moves = WeightSums(nothing, nothing, images)
-            yield _Block(present, self._true.at(bounds), nothing, nothing, None, 0)
+            yield _Block(np.arange(K), self._true.at(bounds), nothing, nothing, None, slice(0), 0)
             return
         # Find the start of each segment's corrections, in the old order and in the new.
         segment = np.repeat(np.arange(len(segments)), counts)
@@ -412,29 +411,37 @@ class CurvesUnderWeights:
         self._moves = WeightSums(moves, np.concatenate([move_bounds, run_moves]), images)
         true_at, base_at = self._true.at(bounds), self._base.at(class_base)
         moves_at = self._moves.at(move_bounds)
+        # Append an end to the runs of each segment, which counts nothing: its sums are those before the
+        # segment.
+        after = run_bounds[1:]
+        entry_segment = np.insert(run_segment, after, np.arange(len(segments)))
+        entry_true = np.insert(self._true.at(run + 1), after, true_at[:-1])
+        entry_tie = np.insert(self._true.at(run_tie), after, true_at[:-1])
+        entry_base = np.insert(self._base.at(ends.base[of_run]), after, base_at)
+        entry_moves = np.insert(self._moves.at(run_moves), after, moves_at[:-1])
+        self._ends = after + np.arange(len(segments))
         # Split into blocks that fit a processor's cache. Keys number the segments of a block downward, half
         # of them negative, to use all 64 bits.
         for low, high in _class_blocks(bounds[::T], T):
             these = slice(low * T, high * T)
             key = (np.arange(high * T - low * T)[::-1] - MOST_SEGMENTS // 2) * SEGMENT
-            some = slice(run_bounds[these.start], run_bounds[these.stop])
-            of_segment = run_segment[some][::-1] - these.start
-            # Order runs from the last to the first, so that an earlier run overwrites a later one in its
-            # place.
+            entries = slice(run_bounds[low * T] + low * T, run_bounds[high * T] + high * T)
+            of_segment = entry_segment[entries][::-1] - low * T
             runs = _Runs(
                 of_segment,
                 np.column_stack([key[of_segment]] * 2),
-                self._true.at(run[some][::-1] + 1),
-                None if prepared.tie_order == "as_ranked" else self._true.at(run_tie[some][::-1]),
-                self._base.at(ends.base[of_run[some][::-1]]),
-                self._moves.at(run_moves[some][::-1]) if len(moves) else None,
+                entry_true[entries][::-1],
+                None if prepared.tie_order == "as_ranked" else entry_tie[entries][::-1],
+                entry_base[entries][::-1],
+                entry_moves[entries][::-1] if len(moves) else None,
             )
             yield _Block(
-                present[low:high],
+                np.arange(low, high),
                 true_at[these.start : these.stop + 1],
                 base_at[these],
                 moves_at[these],
                 runs,
+                entries,
                 int(bounds[these.stop] - bounds[these.start]),
             )
 
