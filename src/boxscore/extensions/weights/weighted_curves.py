@@ -70,8 +70,8 @@ class _Runs(NamedTuple):
     of each run.
     """
 
-    segment: Positions
-    """Segment within the block."""
+    lengths: Positions
+    """Number of entries of each segment, [S], in descending order."""
     key: NDArray[np.int64]
     """Key of the segment, twice, [U, 2]."""
     true: Positions
@@ -82,6 +82,10 @@ class _Runs(NamedTuple):
     """Index of the detections that count unmatched."""
     moves: Positions | None
     """Index of the corrections by matches; None without corrections."""
+
+    def of_segments(self, values: Pairs) -> Pairs:
+        """Repeat a value of each segment, in ascending order, [P, S], for its entries, [P, U]."""
+        return np.repeat(values[:, ::-1], self.lengths, axis=1)
 
 
 class _Block(NamedTuple):
@@ -192,7 +196,7 @@ class CurvesUnderWeights:
     @property
     def size(self) -> int:
         """Number of values of precision under a set of weights."""
-        return self._blocks[-1].entries.stop if self._blocks else 0
+        return int(self._blocks[-1].entries.stop) if self._blocks else 0
 
     def of(self, sets: Sequence[FloatArray]) -> Curves:
         """Return closed curves under W sets of weights, whole numbers, [images] each; W is a multiple of 4.
@@ -301,7 +305,7 @@ class CurvesUnderWeights:
         if runs.moves is not None:
             counted += sums.moves.take(runs.moves, axis=1)
             before += sums.moves.take(block.moves, axis=1)
-        counted -= before.take(runs.segment, axis=1)
+        counted -= runs.of_segments(before)
         if runs.tie is not None:
             counted += reached
             counted -= sums.true.take(runs.tie, axis=1)
@@ -326,7 +330,7 @@ class CurvesUnderWeights:
         assert runs is not None
         # Divide true positives by counted detections at the end of each run, [P, U, 2]. Scaling by a power of
         # two is exact.
-        nth = counts.reached - counts.bounds.take(runs.segment, axis=1)
+        nth = counts.reached - runs.of_segments(counts.bounds[:, :-1])
         quotients = _halves(nth) * SCALE
         below = _halves(counts.counted) + self._rules.precision_epsilon
         # Where nothing is counted there is no true positive either.
@@ -346,7 +350,7 @@ class CurvesUnderWeights:
         # set and class.
         lists = precision.list_of.reshape(-1, 2, sides)[some, :, side]
         starts = np.repeat(precision.start[block.classes], self._prepared.shape[0])[:, None] + lists[:, None]
-        at = _halves(nth + _pairs(starts).take(runs.segment, axis=1)).astype(np.intp)
+        at = _halves(nth + runs.of_segments(_pairs(starts))).astype(np.intp)
         reached = precision.reached.reshape(-1).take(at)[:, ::-1].transpose(0, 2, 1)
         # Those that the run before it reaches have that run's precision. An end has reached none.
         np.subtract(reached[..., 1:], reached[..., :-1], out=repeats[..., 1:])
@@ -428,7 +432,7 @@ class CurvesUnderWeights:
             entries = slice(run_bounds[low * T] + low * T, run_bounds[high * T] + high * T)
             of_segment = entry_segment[entries][::-1] - low * T
             runs = _Runs(
-                of_segment,
+                np.bincount(of_segment, minlength=(high - low) * T)[::-1],
                 np.column_stack([key[of_segment]] * 2),
                 entry_true[entries][::-1],
                 None if prepared.tie_order == "as_ranked" else entry_tie[entries][::-1],
