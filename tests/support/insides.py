@@ -6,7 +6,8 @@ Everything else that is tested of them is asked of their faces: ``evaluate``, ``
 - ``Matches``, ``merge_matches``: matches are values, which merge in any order.
 - ``heaviest_matching``: the pairs of the largest sum, each row and column once.
 - ``WeightSums``: sums of image weights up to positions of a list; ``weight_table``: what it takes.
-- ``column_sums``: sums of columns with the bits of NumPy's; ``points_up_to``: recall points that are reached.
+- ``column_sums``: sums of columns with the bits of NumPy's; ``RunValues``: values that repeat, of sets of classes;
+  ``points_up_to``: recall points that are reached.
 - ``components``, ``most_and_heaviest``, ``match_whole_groups``, ``Pairs``: the most pairs, and of these the largest sum; in blocks.
 - ``distributed_evaluation``, ``Here``, ``LocalEngine``: parts to a result as on a cluster, without one.
 - ``asked_again``: a result whose partitions are read again for questions about boxes.
@@ -44,7 +45,7 @@ from boxscore.extensions.large.streaming import StreamTask
 from boxscore.extensions.scoreless.assignment import components
 from boxscore.extensions.scoreless.assignment import heaviest as most_and_heaviest
 from boxscore.extensions.scoreless.whole_groups import match_whole_groups
-from boxscore.extensions.weights.point_values import column_sums
+from boxscore.extensions.weights.point_values import RunValues, column_sums
 from boxscore.extensions.weights.weight_sums import WeightSums, weight_table
 from boxscore.extensions.weights.weighted_curves import points_up_to
 from boxscore.matching.ignoring import prepared, rounded
@@ -63,6 +64,7 @@ __all__ = [
     "Matches",
     "MergedParts",
     "Pairs",
+    "RunValues",
     "StreamTask",
     "WeightSums",
     "asked_again",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,28 @@ def test_the_table_of_a_terminal_says_what_its_columns_are(scene, tmp_path, run)
     )
     assert "so it excludes 0 exactly if the verdict is better or worse" in printed
     assert "-0.0000" not in printed
+
+
+def test_text_without_draws_says_what_json_says_with_them(scene, tmp_path, run):
+    """Text shows nothing that follows from draws of images, so none are made; JSON has their numbers."""
+    truth, detections = scene(0, images=20)
+    paths = [tmp_path / name for name in ("truth.npz", "one.npz", "two.npz")]
+    boxscore.save_columns(truth, paths[0])
+    boxscore.save_columns(detections, paths[1])
+    boxscore.save_columns(detections.take(np.arange(0, len(detections), 2)), paths[2])
+    call = ["compare", *paths, "--resamples", "40", "--workers", "1"]
+    told = json.loads(run(*call, "--output", "json").out)
+    assert {len(row) for row in told["rows"]} == {14}
+    assert all(row["standard_error"] > 0 for row in told["rows"] if row["metric"] == "AP")
+    assert all(0 <= row["other_wins"] <= 1 for row in told["rows"] if row["metric"] == "AP")
+    text = run(*call).out
+    lines = {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
+    names = ("value_first", "value_other", "delta", "low", "high", "p_value")
+    known = [row for row in told["rows"] if None not in [row[name] for name in names]]
+    assert len(known) > 4
+    for row in known:
+        assert lines[row["metric"]][1:7] == [f"{row[name]:.4f}" for name in names]
+    assert " ".join(text.split()).startswith(told["sentences"][0])
 
 
 WORDS = {"better": 1, "worse": -1}
