@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 import boxscore
 from boxscore import Detections, GroundTruth
@@ -16,8 +18,11 @@ from boxscore.data.vocabulary import Categories
 from boxscore.evaluation import by_class, matches_needed
 from boxscore.evaluation.result import Best
 from boxscore.protocols import load_protocol
+from support import crowd_cases, every_kind, parted
+from support.cases import coco_cases
+from support.every_kind import every
 from support.examples import examples, first_of
-from support.limits import classes_always_shared
+from support.limits import classes_always_shared, everything_shared
 from support.matches import assert_same_matches
 from support.shipped import box_protocols, shipped
 
@@ -171,6 +176,40 @@ def test_numbers_of_processes_are_those_of_one(name: str, monkeypatch: pytest.Mo
             assert_same(shared, alone)
             assert not alone.has_scores or bits(shared.arrays()) == bits(alone.arrays())
             assert_same_matches(shared.matched, alone.matched)
+
+
+def check_shared(given: Any, protocol: Any, _: Any = None) -> None:
+    """Compare everything that a result says, and the matches, with those of one process."""
+    alone, said = told(*given, protocol=protocol, workers=1)
+    with pytest.MonkeyPatch.context() as patch:
+        everything_shared(patch)
+        for workers in (2, 3, 5, 16):
+            shared, said_too = told(*given, protocol=protocol, workers=workers)
+            assert said_too == said
+            assert parted.bits(shared) == parted.bits(alone)
+            assert_same_matches(shared.matched, alone.matched)
+
+
+def crowds(draw: Any, _: Any) -> every_kind.Drawn:
+    name = draw(st.sampled_from(sorted(crowd_cases.PROTOCOLS)))
+    return crowd_cases.crowd_case(draw(every_kind.seeds), name), crowd_cases.crowd_protocol(name)
+
+
+def files(draw: Any, folder: Path) -> Any:
+    """The files themselves: both sides are read by several processes."""
+    case = draw(coco_cases(), label="case")
+    case.load(folder)
+    return (str(folder / "truth.json"), str(folder / "results.json")), case.protocol
+
+
+test_shared_boxes = every(every_kind.coco, check_shared, 5)
+test_shared_files = every(files, check_shared, 5)
+test_shared_voc = every(every_kind.voc, check_shared, 5)
+test_shared_masks_and_keypoints = every(every_kind.masks_and_keypoints, check_shared, 5)
+test_shared_federated = every(every_kind.federated, check_shared, 5)
+test_shared_groups = every(every_kind.groups_in_part, check_shared, 5)
+test_shared_rotated = every(every_kind.rotated_boxes, check_shared, 5)
+test_shared_crowds = every(crowds, check_shared, 5)
 
 
 def test_protocols_share_classes() -> None:

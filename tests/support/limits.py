@@ -10,7 +10,10 @@ import pytest
 
 from boxscore.evaluation import by_class
 from boxscore.extensions.large import cluster, local, plan, reduction, result, score_ranges, source, weighing
+from boxscore.extensions.masks import mask_pairs
 from boxscore.extensions.weights import shared, under_weights, weight_sums, weighted_curves
+from boxscore.formats import _json
+from boxscore.similarity.box import BoxSimilarity
 from boxscore.suppression import _grid, _pairs
 
 
@@ -74,7 +77,7 @@ def few_pieces_together(patch: pytest.MonkeyPatch, count: int) -> None:
 def classes_always_shared(patch: pytest.MonkeyPatch) -> None:
     """Share the classes out among processes, however few detections there are."""
     patch.setattr("boxscore.evaluation.SHARED_FROM", 0)
-    patch.setattr(by_class, "SHARED_BY_TWO_FROM", 0)
+    patch.setattr(by_class, "SHARED_BY_TWO_FROM", 1)
     patch.setattr(by_class, "ROWS_OF_SHARE", 1)
 
 
@@ -165,3 +168,12 @@ def scoring_by(patch: pytest.MonkeyPatch, score: Any) -> None:
 def another_form_of_parts(patch: pytest.MonkeyPatch, form: int) -> None:
     """Write the files of parts as another boxscore does."""
     patch.setattr("boxscore.extensions.large.parts.FORM", form)
+
+
+def everything_shared(patch: pytest.MonkeyPatch) -> None:
+    """Share whatever processes can share: classes, pairs of boxes and of masks, and the text of files."""
+    classes_always_shared(patch)
+    patch.setattr(BoxSimilarity, "forks_from", 1)
+    patch.setattr(mask_pairs, "SHARE", 1e-9)
+    patch.setattr(_json, "PART_BYTES", 500)
+    patch.setattr(_json, "SLICE_BYTES", 300)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -295,3 +297,25 @@ def test_the_time_limit_grows_with_the_work() -> None:
     """A reader that took a minute for its own part has patience for the others."""
     assert processes.time_limit(0.0, least=20.0) == 20.0
     assert processes.time_limit(60.0, least=20.0) > 60.0
+
+
+def test_a_property_that_another_thread_computes() -> None:
+    """Before Python 3.12 a property has one lock for all objects, which the child would find taken."""
+    begun, end = threading.Event(), threading.Event()
+
+    class Slow:
+        @functools.cached_property
+        def value(self) -> str:
+            begun.set()
+            end.wait()
+            return "value"
+
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    begun.wait()
+    end_of_child = in_child(lambda: end.set() or Slow().value)
+    forked = Forked([end_of_child], least_seconds=20.0)
+    end.set()
+    thread.join()
+    assert forked.results() == ["child"]
+    forked.close()

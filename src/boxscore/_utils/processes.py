@@ -281,7 +281,7 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
     except OSError:
         file.close()
         raise
-    parent = os.getpid()
+    parent, threads = os.getpid(), len(sys._current_frames())
     try:
         with warnings.catch_warnings():
             # Python warns of forks with threads, but the child does not use the idle BLAS threads of NumPy.
@@ -301,6 +301,8 @@ def _start(task: Callable[[], object], mask: set[int]) -> _Child:
             if callable(signal.getsignal(number)):  # children must not run handlers of the parent
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if threads > 1 and sys.version_info < (3, 12):
+            _renew_locks()
         write_pickle(task(), file)
         os.write(write_end, DONE)
     finally:
@@ -316,6 +318,18 @@ def _end_with(parent: int) -> None:
             ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:  # the parent has already ended
             os._exit(0)
+
+
+def _renew_locks() -> None:
+    """Renew the locks of cached properties: this child would wait forever for a thread of its parent.
+
+    Before Python 3.12, each property has a lock, held while the value of any object is computed.
+    """
+    import gc
+
+    for each in gc.get_objects():
+        if type(each) is functools.cached_property:
+            vars(each)["lock"] = threading.RLock()
 
 
 def _unnamed_file() -> BinaryIO:
