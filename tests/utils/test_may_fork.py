@@ -141,6 +141,43 @@ def test_idle_processors(load: str | None, cores: int, idle: int, monkeypatch: p
     assert processes.idle_processors() == idle
 
 
+@pytest.mark.parametrize(
+    ("files", "available"),
+    [
+        ({}, 8),  # not Linux, or hidden
+        ({"cpu.max": "max 100000"}, 8),
+        ({"cpu.max": "200000 100000"}, 2),  # docker run --cpus 2
+        ({"cpu.max": "150000 100000\n"}, 2),  # a part of another
+        ({"cpu.max": "20000 100000"}, 1),
+        ({"cpu.max": "9000000 100000"}, 8),  # more than there are
+        ({"a/b/cpu.max": "max 100000", "a/cpu.max": "300000 100000"}, 3),  # a group above
+        ({"other/cpu.max": "100000 100000"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),  # version 1
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "400000"}, 8),
+        ({"cpu.max": "nonsense"}, 8),
+        ({"cpu.max": "100000 0"}, 8),
+    ],
+)
+def test_a_container_that_may_use_less(
+    files: dict[str, str], available: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="ascii")
+    whole, read = "9:cpu:/\n0::/a/b\n", Path.read_text
+
+    def told(path: Path, **options: Any) -> str:
+        return whole if str(path) == "/proc/self/cgroup" else read(path, **options)
+
+    monkeypatch.setattr(Path, "read_text", told)
+    monkeypatch.setattr(processes, "CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(processes, "_cores", lambda: 8)
+    monkeypatch.setattr(processes, "_quota", processes._quota.__wrapped__)
+    assert processes.available_processors() == available
+    assert processes._most_blas_threads() % 7 == 0  # BLAS knows of no limit
+
+
 @pytest.mark.parametrize("value", ["Auto", "2", "", 0, -1, 1.5, None, True])
 def test_anything_else_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="workers"):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import signal
 import sys
@@ -52,6 +53,8 @@ LAST_SECONDS = 5.0
 
 DONE = b"1"
 
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
 SET_PARENT_DEATH_SIGNAL = 1
 """Value of ``PR_SET_PDEATHSIG`` for ``prctl`` of Linux."""
 
@@ -67,10 +70,35 @@ def worker_count(workers: Workers, *, name: str = "workers") -> int:
 
 
 def available_processors() -> int:
-    """Return the number of CPU cores available to this process."""
+    """Return the number of CPU cores available to this process, as far as its container may use them."""
+    return max(1, math.ceil(min(_cores(), _quota())))
+
+
+def _cores() -> int:
+    """Return the number of CPU cores on which this process may run."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@functools.cache
+def _quota() -> float:
+    """Return the cores that control groups of Linux allow (``docker run --cpus``), or infinity."""
+    try:
+        own = Path("/proc/self/cgroup").read_text(encoding="ascii").rpartition("0::/")[2].strip()
+    except (OSError, ValueError):
+        return math.inf
+    # In version 2, the limits of all groups above apply too. In version 1, a container sees its own group.
+    below = [CONTROL_GROUPS / own, *(CONTROL_GROUPS / own).parents]
+    files = [(folder / "cpu.max",) for folder in below if folder.is_relative_to(CONTROL_GROUPS)]
+    version_1 = CONTROL_GROUPS / "cpu"
+    limits = [math.inf]
+    for paths in (*files, (version_1 / "cpu.cfs_quota_us", version_1 / "cpu.cfs_period_us")):
+        # Not there, or "max", or -1: no limit.
+        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+            time_used, period = map(int, " ".join(path.read_text(encoding="ascii") for path in paths).split())
+            limits += [time_used / period] if time_used > 0 else []
+    return min(limits)
 
 
 def idle_processors() -> int:
@@ -121,7 +149,7 @@ def _system_threads() -> int:
 def _most_blas_threads() -> int:
     """Return the maximum number of additional threads of the OpenBLAS copies in NumPy and SciPy."""
     libraries = 1 + ("scipy.linalg" in sys.modules)
-    return libraries * (available_processors() - 1)
+    return libraries * (_cores() - 1)
 
 
 class _Child(NamedTuple):
