@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 # What fills the environment; .ci/run takes uv, which takes 3 s of processor time where pip takes 47.
 INSTALL ?= $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench docs pictures links dist fuzz attack tools frameworks mutate matrix audit clean
+.PHONY: demo test check bench bench-processors docs pictures links dist fuzz attack tools frameworks mutate matrix audit clean
 
 demo: $(VENV)/.installed
 	$(BIN)/boxscore run configs/shapes-coco.toml
@@ -115,6 +115,12 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/table.py --threads 2 $(BENCH)
 	test -z "$(WRITE)" || $(BIN)/python benchmarks/figures.py --results benchmarks/results/threads_2 \
 	  --machine "$(WRITE)" --described "$$(uname -srm), $$(date '+%d %B %Y')"
+
+# How time falls with processors: every step of evaluate with 1, 2, 4, 8 and 16 processes, then boxes, masks and small files beside the
+# peers on as many processors. For an idle machine, an hour; it uses as many as are there.
+bench-processors: $(VENV)/.installed
+	$(BIN)/python benchmarks/steps.py
+	$(BIN)/python benchmarks/table.py --threads 1 2 4 8 16 --only small boxes masks
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \

@@ -102,6 +102,8 @@ def main() -> int:
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     data, results = arguments.data.resolve(), arguments.results.resolve()
     failed = 0
+    here = len(allowed or ()) or os.cpu_count() or 1
+    arguments.threads = [threads for threads in arguments.threads if threads <= here]
     for threads in arguments.threads:
         if allowed is not None:
             os.sched_setaffinity(0, allowed)
