@@ -85,7 +85,7 @@ def _cores() -> int:
 def _quota() -> float:
     """Return the cores that control groups of Linux allow (``docker run --cpus``), or infinity."""
     try:
-        own = Path("/proc/self/cgroup").read_text(encoding="ascii").rpartition("0::/")[2].strip()
+        own = Path("/proc/self/cgroup").read_text(encoding="utf-8").rpartition("0::/")[2].strip()
     except (OSError, ValueError):
         return math.inf
     # In version 2, the limits of all groups above apply too. In version 1, a container sees its own group.
@@ -96,7 +96,7 @@ def _quota() -> float:
     for paths in (*files, (version_1 / "cpu.cfs_quota_us", version_1 / "cpu.cfs_period_us")):
         # Not there, or "max", or -1: no limit.
         with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-            time_used, period = map(int, " ".join(path.read_text(encoding="ascii") for path in paths).split())
+            time_used, period = map(int, " ".join(path.read_text(encoding="utf-8") for path in paths).split())
             limits += [time_used / period] if time_used > 0 else []
     return min(limits)
 
