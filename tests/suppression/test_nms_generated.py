@@ -55,6 +55,13 @@ def stages(monkeypatch):
 
 
 @pytest.fixture
+def tables(monkeypatch):
+    """Make lockstep decide in tables, however small the groups, until no box is left."""
+    monkeypatch.setattr(plans, "WIDE", 1)
+    monkeypatch.setattr(plans, "LAST_PAIRS", 0)
+
+
+@pytest.fixture
 def radix(monkeypatch):
     """Sort by radix, however few the boxes, and cut keys so short that they must be repaired."""
     monkeypatch.setattr(order_module, "SMALL", 0)
@@ -106,6 +113,34 @@ def test_other_overlaps_equal_the_loop(overlap):
     for seed in range(CASES // 5):
         for plan in ("lockstep", "sweep", "grid"):
             check_hard(seed, plan, overlap)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize("overlap", ["iou", "ios", "diou"])
+def test_tables_equal_the_loop(overlap):
+    for seed in range(CASES // 5):
+        check_hard(seed, "lockstep", overlap)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-6, 1.0, 1e99])
+@pytest.mark.parametrize("groups", [40, 41])  # 41: of sizes that differ
+def test_tables_of_large_groups_equal_the_sweep(scale, groups):
+    random = np.random.default_rng(groups)
+    size = random.uniform(0.02, 0.2, (8000, 2))
+    corner = random.random((8000, 2)) - 0.5
+    boxes = np.hstack([corner, corner + size]) * scale
+    boxes[::50] = boxes[7]
+    scores = random.random(8000).round(2)
+    group = np.arange(8000) % groups
+    if groups == 41:
+        group = random.binomial(groups - 1, 0.5, 8000) // 2
+    ranked = prepare(boxes, scores, group, BoxOptions())
+    for threshold in (0.0, 0.3, 0.5):
+        kept, _, _, by = select(ranked, threshold, owners=True, plan="lockstep")
+        expected, _, _, expected_by = select(ranked, threshold, owners=True, plan="sweep")
+        assert kept.tolist() == expected.tolist()
+        assert by.tolist() == expected_by.tolist()
 
 
 @pytest.mark.long

@@ -7,7 +7,8 @@ The result of the textbook loop (take the best box left, drop what overlaps it, 
 Plans
 -----
 - **Lockstep**, for many groups: every group takes its best box left at the same time. The work of the
-  textbook loop, in as many rounds as the most survivors of a group.
+  textbook loop, in as many rounds as the most survivors of a group. Large groups are rows of a table of
+  rounded coordinates, which finds the boxes to measure.
 - **Rounds over pairs**, for few boxes: collect the overlapping pairs by a sweep along x, then in every
   round keep boxes without an undecided better neighbor and drop their neighbors. Rounds are few: a box waits
   only for boxes it overlaps, not for its rank.
@@ -34,6 +35,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray
 from boxscore._utils.ordering import rank_in_runs
@@ -42,6 +44,8 @@ from boxscore.similarity.pairs import shared_length
 from boxscore.suppression._grid import HASH_FACTOR, Grid, Pairs, expand
 from boxscore.suppression._pairs import FEW, PairStore, Sweep, inner_bounds
 from boxscore.suppression._ranked import Block, ValuedPairs
+
+_Steps = NDArray[np.uint16]  # coordinates rounded to steps
 
 Plan = Literal["auto", "lockstep", "sweep", "grid"]
 
@@ -56,6 +60,12 @@ LOCKSTEP_LARGEST = 1500
 
 LOCKSTEP_SHARE = 30
 """Lockstep needs this many times more boxes than its largest group: a round costs some 30 calls."""
+
+WIDE = 128
+"""Lockstep runs in a table while its groups have this many boxes left on average; a row is a fixed cost."""
+
+LAST_STEP = (1 << 16) - 1
+"""Coordinates of the table of lockstep are rounded to whole numbers from 1 to this."""
 
 LAST_PAIRS = 1 << 16
 """Groups with fewer pairs than this together are decided in one call: more rounds would be as many calls."""
@@ -228,6 +238,14 @@ def _lockstep(
     # A pair above the threshold shares a minimum of x. The bounds allow for rounding, so no such pair is
     # missed.
     low_x, high_x = inner_bounds(measure.x1, measure.x2, measure, threshold)
+    # Large groups of similar size start in a table: its rows are compared as they are, in steps of 16 bits.
+    # Rounding loses no pair, and the overlaps are measured from the boxes themselves.
+    if len(running) >= WIDE * len(counts) and 2 * len(running) > int(counts.max()) * len(counts):
+        x = _narrow(measure.x1, measure.x2, low_x, high_x)
+        y = _narrow(measure.y1, measure.y2, *inner_bounds(measure.y1, measure.y2, measure, threshold))
+        while len(running) >= WIDE * len(counts) > 0:
+            running, counts = _table_rounds(measure, x, y, running, counts, threshold, suppressor)
+        heads = running.take(counts.cumsum() - counts)
     # A group of n boxes has n * (n - 1) / 2 pairs. Run rounds until all groups together have few.
     while int(counts @ counts) - len(running) > 2 * LAST_PAIRS:
         # Find the undecided boxes that share enough x with their head: four gathers, before any overlap is
@@ -253,6 +271,72 @@ def _lockstep(
         counts = counts.compress(counts > 0)
         heads = running.take(counts.cumsum() - counts)
     _decide_small(measure, running, counts, (low_x, high_x), threshold, suppressor, owners)
+
+
+def _narrow(low: FloatArray, high: FloatArray, *bounds: FloatArray) -> list[_Steps]:
+    """Round the ends of extents, and bounds, to steps from 1 on; this keeps the order of any two numbers."""
+    # Bounds outside the extents are clipped. A span too small to divide by puts everything on one step.
+    least = float(low.min())
+    span = float(high.max()) - least
+    scale = LAST_STEP / span if span > 1e-300 else 0.0
+    columns = ((column - least) * scale + 1 for column in (low, high, *bounds))
+    return [np.clip(column, 1, LAST_STEP, out=column).astype(np.uint16) for column in columns]
+
+
+def _table_rounds(
+    measure: Measure,
+    x: list[_Steps],
+    y: list[_Steps],
+    running: IntArray,
+    counts: IntArray,
+    threshold: float,
+    suppressor: IntArray,
+) -> tuple[IntArray, IntArray]:
+    """Run rounds of lockstep in a table with a row for each group until half of the boxes are decided.
+
+    ``x`` and ``y`` hold steps [n]: low and high ends, then the bounds for partners. ``running`` [R] lists the
+    undecided positions and ``counts`` how many each group has; returned is what is left of both.
+    """
+    # Fill the table [groups, widest] in rank order. A cell that is empty or decided ends at 0, which meets
+    # nothing.
+    groups, wide = len(counts), int(counts.max())
+    alive = np.arange(wide) < counts[:, np.newaxis]
+    flat, rows = alive.ravel(), np.arange(groups) * wide
+    cells = flat.nonzero()[0]
+    position = np.zeros(alive.size, np.int64)
+    position[cells] = running
+    table = np.zeros((4, alive.size), np.uint16)
+    for row, column in zip(table, (*x[:2], *y[:2]), strict=True):
+        row[cells] = column.take(running)
+    ends = table[1]
+    x1, x2, y1, y2 = table.reshape(4, groups, wide)
+    left = len(running)
+    enough = left // 2
+    while left > enough:
+        # Take the first undecided box of each group as its head. A group without one meets nothing.
+        head = rows + alive.argmax(axis=1)
+        left -= int(np.count_nonzero(flat.take(head)))
+        best = position.take(head)
+        flat[head] = False
+        ends[head] = 0
+        # Find the boxes that share enough of both axes with the head of their row.
+        near = x2 >= x[2].take(best)[:, np.newaxis]
+        near &= x1 <= x[3].take(best)[:, np.newaxis]
+        near &= y2 >= y[2].take(best)[:, np.newaxis]
+        near &= y1 <= y[3].take(best)[:, np.newaxis]
+        meets = near.ravel().nonzero()[0]
+        # Measure these pairs and drop what exceeds the threshold, strictly. Heads come in rank order, so the
+        # head that drops a box is the best survivor that overlaps it.
+        first, second = best.take(meets // wide), position.take(meets)
+        above = (measure.between(first, second) > threshold).nonzero()[0]
+        suppressor[second.take(above)] = first.take(above)
+        dropped = meets.take(above)
+        flat[dropped] = False
+        ends[dropped] = 0
+        left -= len(dropped)
+    # Close the gaps.
+    counts = np.count_nonzero(alive, axis=1)
+    return position.compress(flat), counts.compress(counts > 0)
 
 
 def _decide_small(
