@@ -120,6 +120,7 @@ def folder(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
     (tmp_path / "sizes.csv").write_text("image,width,height\na,200,100\n", encoding="utf-8")
+    (tmp_path / "model_classes.txt").write_text("cat\n", encoding="utf-8")
     return tmp_path
 
 
@@ -127,7 +128,7 @@ def asked(name: str, folder: Path, *, sizes: bool = True) -> dict[str, Any]:
     """What files of a format do not say: sizes of images, the order of four numbers."""
     options: dict[str, Any] = {"image_sizes": folder / "sizes.csv"} if sizes and name in FRACTIONS else {}
     more = {"text": {"box_format": "xyxy"}, "answers": {"coordinates": "pixels"}}
-    more["mmdetjson"] = {"classes": ["cat"]}
+    more["mmdetjson"] = {"classes": folder / "model_classes.txt"}
     return options | (more | {"records": more["text"]}).get(name, {})
 
 

@@ -58,6 +58,9 @@ def twice(name: str, file: str, text: str) -> str:
     if name == "widerface":
         head, count, line = text.rstrip("\n").split("\n")
         return "\n".join([head, str(2 * int(count)), line, line.replace("0.9", "0.8"), ""])
+    if name == "mmdetjson":
+        content = {key: 2 * values for key, values in json.loads(text).items()}
+        return json.dumps(content | {"scores": [0.9, 0.8]})
     if name == "vertex":
         content = json.loads(text)
         content["prediction"] = {key: 2 * values for key, values in content["prediction"].items()}
@@ -83,6 +86,7 @@ def folder(tmp_path: Path) -> Path:
         path.write_text(twice(of, name, content) if of in SCORED else content, encoding="utf-8")
     (tmp_path / "dota" / "results" / "Task1_dog.txt").touch()
     (tmp_path / "sizes.csv").write_text("image,width,height\na,200,100\n", encoding="utf-8")
+    (tmp_path / "model_classes.txt").write_text("cat\n", encoding="utf-8")
     return tmp_path
 
 
