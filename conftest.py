@@ -52,6 +52,12 @@ def _no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_secrets", set())
 
 
+@pytest.fixture
+def no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is looked for in the data of a file of tests that ask for numbers alone."""
+    unsought(monkeypatch)
+
+
 @pytest.fixture(autouse=True)
 def _no_findings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a test ignores what is said of its data, nothing is looked for."""

@@ -18,6 +18,8 @@ from support.each import each
 from support.every_cell import summary_of, weighted_summary, with_every_cell
 from support.weights import evaluated_anew
 
+pytestmark = pytest.mark.usefixtures("no_findings")
+
 POINTS = np.array([0, 0.125, 1 / 6, 1 / 3, 0.5, 1, 2, 4, 8, 100])
 RULES = ["linear", "step"]
 ALL_SIZES = {"area_ranges": {"all": [0, 1e10]}}

@@ -22,6 +22,8 @@ from support.parted import scene as scene_in_parts
 from support.scenes import CROWDS
 from support.shipped import box_protocols
 
+pytestmark = pytest.mark.usefixtures("no_findings")
+
 # Crowds ask for more than boxes. rex-omni-coco goes by the order of one file; that of two files mixed is not defined.
 BOX_PROTOCOLS = box_protocols(*CROWDS, "rex-omni-coco")
 

@@ -14,6 +14,8 @@ from support.scenes import CROWDS
 from support.shipped import box_protocols
 from support.weights import evaluated_anew
 
+pytestmark = pytest.mark.usefixtures("no_findings")
+
 BOX_PROTOCOLS = box_protocols(*CROWDS)  # crowds ask for more than boxes
 
 

@@ -19,6 +19,8 @@ from boxscore.similarity.box import BoxSimilarity
 from support.samples import SHAPES
 from support.searches import searches
 
+pytestmark = pytest.mark.usefixtures("no_findings")
+
 TOOLS = [name for name in tool_protocols() if name != "coco"]
 
 

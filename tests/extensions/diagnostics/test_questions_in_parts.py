@@ -35,6 +35,8 @@ pytest.importorskip("pyarrow", reason="needs boxscore[tables]")
 from boxscore.formats.parquet import FORMAT
 from boxscore.protocols import load_protocol
 
+pytestmark = pytest.mark.usefixtures("no_findings")
+
 Question = tuple[Callable[..., Any], dict[str, Any]]
 
 CURVES: list[Question] = [

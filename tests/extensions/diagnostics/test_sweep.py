@@ -26,6 +26,8 @@ from support.real_data import real
 from support.running import Run
 from support.samples import DATASETS
 
+pytestmark = pytest.mark.usefixtures("no_findings")
+
 COCO = [
     "--gt",
     str(DATASETS / "shapes_coco/instances.json"),

@@ -11,6 +11,8 @@ import pytest
 import boxscore
 from boxscore.diagnostics import tie_bounds
 
+pytestmark = pytest.mark.usefixtures("no_findings")
+
 
 def every_order(truth, detections, protocol):
     """AP of every order of the equally scored detections of a small table."""
