@@ -3,8 +3,8 @@
 Conventions
 -----------
 A list is a text file with one name per line (``classes.txt``, ``obj.names``), a YOLO ``data.yaml`` with
-``names``, a JSON list, or a sequence. The first name is class 0. Blank lines are only allowed at the end;
-elsewhere they would make the numbers of the following classes ambiguous.
+``names``, a JSON list, a JSON object of names by number, or a sequence. The first name is class 0. Blank
+lines are only allowed at the end; elsewhere they would make the numbers of the following classes ambiguous.
 """
 
 from __future__ import annotations
@@ -52,13 +52,16 @@ def class_list(source: str | Path | Sequence[str]) -> ClassList:
 
 
 def _parse_json(text: str, path: Path) -> list[tuple[str, str]] | None:
-    """Return the names in a JSON list; None if the text is not JSON. Reject other JSON."""
+    """Return the names in a JSON list or object; None if the text is not JSON. Reject other JSON."""
     try:
         content = json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, (list, dict)):
         return None
+    # An object has names by number, 0, 1, ..., in any order: an ODVG label map, or Hugging Face's id2label.
+    if isinstance(content, dict) and set(content) == set(map(str, range(len(content)))):
+        content = [content[str(number)] for number in range(len(content))]
     if isinstance(content, list) and content and all(isinstance(name, str) for name in content):
         return [(name, str(path)) for name in content]
     raise FileFormatError(

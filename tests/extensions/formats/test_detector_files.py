@@ -189,13 +189,17 @@ def result(**more: Any) -> list[dict[str, Any]]:
 
 
 def test_oriented_boxes_of_ultralytics(tmp_path: Path) -> None:
-    box = sides("x1 y1 x2 y2 x3 y3 x4 y4", [60, 20, 80, 40, 60, 60, 40, 40])
+    """Sides of 40 and 20, so that neither a quarter turn nor the other direction gives the same corners."""
+    corners = [[60, 20], [92, 44], [80, 60], [48, 36]]
+    box = sides("x1 y1 x2 y2 x3 y3 x4 y4", [side for corner in corners for side in corner])
     table = load_detections(write_files(tmp_path, "f", {"f/a.json": result(box=box)}), TRUTH)
-    assert table.boxes.round(9).tolist() == [[40, 20, 80, 60]]
+    assert table.boxes.round(9).tolist() == [[48, 20, 92, 60]]
     assert table.rotated is not None
     x, y, width, height, angle = table.rotated[0].tolist()
-    assert [x, y, width, height] == pytest.approx([60, 40, 800**0.5, 800**0.5])
-    assert angle % (np.pi / 2) == pytest.approx(np.pi / 4)  # a square looks the same after a quarter turn
+    along = width / 2 * np.array([np.cos(angle), np.sin(angle)])
+    across = height / 2 * np.array([-np.sin(angle), np.cos(angle)])
+    turned = [np.array([x, y]) + a * along + b * across for a in (-1, 1) for b in (-1, 1)]
+    assert sorted(np.round(turned, 6).tolist()) == sorted(corners)
 
 
 def test_masks_and_keypoints_of_ultralytics(tmp_path: Path) -> None:
@@ -402,6 +406,45 @@ def test_what_is_wrong_with_json_of_an_inferencer(
 ) -> None:
     with pytest.raises(FileFormatError, match=re.escape(message)):
         load_detections(inferred(tmp_path, **changes), TRUTH, classes=["cat", "dog"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"frame_id": 1, "objects": 3, "filename": "a.jpg"},
+        {"reference_id": "a.jpg", "geometry": {}},
+        {"task_id": 1, "params": {}, "response": {}},
+    ],
+)
+def test_keys_of_other_tools_in_coco_results(more: dict[str, Any], tmp_path: Path) -> None:
+    result = {"image_id": "a", "category_id": "cat", "bbox": [10, 20, 100, 50], "score": 0.5}
+    path = dump(tmp_path, [{**result, **more}])
+    assert detect_format(path)[0] == "coco"
+    assert objects(load_detections(path, TRUTH)) == objects(load_detections(dump(tmp_path, [result]), TRUTH))
+
+
+@pytest.mark.filterwarnings("ignore:.*classes are those of")
+@pytest.mark.parametrize(
+    ("name", "got"), [("a", "a.json, for 'a.jpg' and 'x/a.png'"), ("2", "2.json, which may be the number of")]
+)
+def test_files_of_mmdetection_are_named_after_one_image(name: str, got: str, tmp_path: Path) -> None:
+    """The inferencer saves no folders and extensions, and numbers arrays, which are not image ids."""
+    files = ["a.jpg", "x/a.png", "b.jpg"]
+    truth = {
+        "images": [{"id": row, "file_name": file, "width": 9, "height": 9} for row, file in enumerate(files)],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [],
+    }
+    (tmp_path / "gt.json").write_text(json.dumps(truth))
+    content = {"labels": [0], "scores": [0.5], "bboxes": [[1, 2, 3, 4]]}
+    ground_truth = load_ground_truth(tmp_path / "gt.json")
+    path = write_files(tmp_path, "f", {f"f/{name}.json": content})
+    with pytest.raises(
+        FileFormatError, match=re.escape(f"named after one image of the ground truth. Got {got}")
+    ):
+        load_detections(path, ground_truth)
+    path = write_files(tmp_path, "g", {"g/b.json": content, "g/0.json": {key: [] for key in content}})
+    assert load_detections(path, ground_truth).image.tolist() == [2]
 
 
 # ---------------------------------------------------------------- MegaDetector, lists of records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,11 @@ def test_two_images_of_one_name_in_via(tmp_path: Path) -> None:
     (tmp_path / "via.csv").write_text(f"{head}\n{rows}")
     with pytest.raises(FileFormatError, match="images must have different names"):
         load_ground_truth(tmp_path / "via.csv")
+    # Names that end in digits are not mixed up with sizes.
+    rows = "".join(f'{name},{size},"{{}}",1,0,{region}\n' for name, size in (("a1", 23), ("a12", 3)))
+    (tmp_path / "via.csv").write_text(f"{head}\n{rows}")
+    table = load_ground_truth(tmp_path / "via.csv")
+    assert table.images.ids[table.image].tolist() == ["a1", "a12"]
 
 
 def test_an_image_in_two_sets_of_automl(tmp_path: Path) -> None:
@@ -85,6 +91,29 @@ def test_an_image_in_two_sets_of_automl(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("".join(rows))
     with pytest.raises(FileFormatError, match="an image must be in one set"):
         load_ground_truth(tmp_path / "a.csv", image_sizes="100x100")
+
+
+def test_two_names_of_one_set_of_google(tmp_path: Path) -> None:
+    rows = [f"{name},gs://b/{name}.jpg,cat,0.1,0.1,,,0.5,0.5,,\n" for name in ("TRAIN", "TRAINING", "TEST")]
+    path = tmp_path / "a.csv"
+    path.write_text("".join(rows))
+    for name in ("train", "TRAINING"):
+        table = load_ground_truth(path, image_set=name, image_sizes="100x100")
+        assert table.images.ids.tolist() == ["TRAIN", "TRAINING"]
+    # An image may have both names.
+    path.write_text("".join(rows[:2]).replace("TRAINING.jpg", "TRAIN.jpg"))
+    assert load_ground_truth(path, image_set="train", image_sizes="100x100").image.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json"])
+def test_huge_fractions(name: str, tmp_path: Path) -> None:
+    box = {"label": "cat", "x": 0.1, "y": 0.1, "x2": 1e200, "y2": 0.5}
+    ibm = {"version": "1", "type": "localization", "labels": ["cat"], "annotations": {"a.jpg": [box]}}
+    automl = "TEST,gs://b/a.jpg,cat,0.1,0.1,,,1e200,0.5,,\n"
+    (tmp_path / name).write_text(automl if name == "a.csv" else json.dumps(ibm))
+    message = re.escape("a box must have coordinates of at most 1e+100. Got [0.1, 0.1, 1e+200, 0.5]")
+    with pytest.raises(FileFormatError, match=message):
+        load_ground_truth(tmp_path / name, image_sizes="100x100")
 
 
 def test_a_failure_of_megadetector_with_an_empty_list(tmp_path: Path) -> None:
@@ -105,6 +134,22 @@ def test_boxes_of_openlabel_outside_frames(tmp_path: Path) -> None:
     (tmp_path / "o.json").write_text(json.dumps(content))
     with pytest.warns(BoxscoreWarning, match="left out 1 box outside frames"):
         assert len(load_ground_truth(tmp_path / "o.json")) == 1
+    # Without boxes in frames, nothing is left.
+    frame["objects"] = {}
+    (tmp_path / "o.json").write_text(json.dumps(content))
+    with pytest.raises(FileFormatError, match=r"have boxes in frames\. Got only 1 box outside frames"):
+        load_ground_truth(tmp_path / "o.json")
+
+
+def test_other_shapes_of_openlabel_outside_frames(tmp_path: Path) -> None:
+    box = {"bbox": [{"name": "shape", "val": [50, 50, 20, 10]}]}
+    frame = {"objects": {"1": {"object_data": box}}, "frame_properties": {"file_name": "a.jpg"}}
+    cuboid = {"cuboid": [{"name": "shape", "val": [1] * 10}]}
+    objects = {"1": {"type": "cat", "name": "x"}, "2": {"type": "dog", "name": "y", "object_data": cuboid}}
+    content = {"openlabel": {"metadata": {}, "objects": objects, "frames": {"0": frame}}}
+    (tmp_path / "o.json").write_text(json.dumps(content))
+    with pytest.warns(BoxscoreWarning, match="only boxes and regions with a class are objects: 1 cuboid"):
+        assert len(load_ground_truth(tmp_path / "o.json")) == 1
 
 
 def test_json_files_in_folders_too_deep(tmp_path: Path) -> None:
@@ -117,11 +162,55 @@ def test_json_files_in_folders_too_deep(tmp_path: Path) -> None:
         load_detections(tmp_path / "r", truth)
 
 
-def test_names_and_sizes_of_via_are_pairs(tmp_path: Path) -> None:
-    region = '"{""name"":""rect"",""x"":1,""y"":2,""width"":3,""height"":4}","{""kind"":""cat""}"'
-    head = (
-        "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
-    )
-    rows = "".join(f'{name},{size},"{{}}",1,0,{region}\n' for name, size in (("a1", 23), ("a12", 3)))
-    (tmp_path / "via.csv").write_text(f"{head}\n{rows}")
-    assert load_ground_truth(tmp_path / "via.csv").images.ids.tolist() == ["a1", "a12"]
+def found(path: Path) -> list[str]:
+    truth = GroundTruth.from_arrays(["a.jpg", "b.jpg", "c.jpg"], ["cat"] * 3, [[0, 0, 9, 9]] * 3)
+    table = load_detections(path, truth)
+    return sorted(str(name) for name in table.images.ids[table.image])
+
+
+def test_json_files_in_linked_folders(tmp_path: Path) -> None:
+    content = [{"name": "cat", "class": 0, "confidence": 0.5, "box": {"x1": 1, "y1": 2, "x2": 9, "y2": 9}}]
+    results, other, pictures = (tmp_path / name for name in ("r", "other", "pictures"))
+    for folder, name in ((results, "a"), (results / "inner", "b"), (other, "c"), (pictures / ".cache", "d")):
+        folder.mkdir(parents=True)
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    try:
+        (results / "again").symlink_to(results / "inner", target_is_directory=True)
+    except OSError:
+        pytest.skip("links need a permission here")
+    # Loops, what is read anyway, and folders without JSON files are no loss.
+    (results / "loop").symlink_to(tmp_path, target_is_directory=True)
+    (results / "pictures").symlink_to(pictures, target_is_directory=True)
+    (results / "b.jpg").symlink_to(tmp_path / "missing.jpg")
+    before = found(results)
+    assert len(before) == 2
+    (results / "link").symlink_to(other, target_is_directory=True)
+    with pytest.raises(
+        FileFormatError, match=r"JSON files must be in folders, not in links to them\. Got .*link"
+    ):
+        found(results)
+    # Links to files are read, unless these are missing.
+    (results / "link").unlink()
+    (results / "c.json").symlink_to(other / "c.json")
+    assert len(found(results)) == 3
+    (other / "c.json").unlink()
+    with pytest.raises(FileFormatError, match=r"a JSON file must exist\. Got the link .*c\.json to nothing"):
+        found(results)
+    # Folders that start with a dot are not read, so a link to one is refused.
+    (results / "c.json").unlink()
+    (results / ".hidden").mkdir()
+    (results / ".hidden" / "c.json").write_text(json.dumps(content))
+    (results / "link").symlink_to(results / ".hidden", target_is_directory=True)
+    with pytest.raises(FileFormatError, match="not in links to them"):
+        found(results)
+
+
+def test_json_files_below_annotations_of_supervisely(tmp_path: Path) -> None:
+    size = {"width": 200, "height": 100}
+    points = {"exterior": [[10, 20], [110, 70]], "interior": []}
+    item = {"classTitle": "cat", "geometryType": "rectangle", "points": points}
+    for folder in (tmp_path / "ann", tmp_path / "ann" / "more"):
+        folder.mkdir()
+        (folder / f"{folder.name}.jpg.json").write_text(json.dumps({"size": size, "objects": [item]}))
+    with pytest.raises(FileFormatError, match="JSON files must be in the folder itself"):
+        load_ground_truth(tmp_path, format="supervisely")

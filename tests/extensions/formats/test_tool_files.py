@@ -120,7 +120,7 @@ def test_of_several_sets_of_google_test_is_read(tmp_path: Path) -> None:
     other = lines(
         tmp_path / "t.jsonl", vertex("a.jpg", subset="training"), vertex("b.jpg", subset="validation")
     )
-    with pytest.raises(InputError, match="choose from training, validation"):
+    with pytest.raises(InputError, match="choose from train, validation"):
         load_ground_truth(other, image_sizes=SIZES)
 
 

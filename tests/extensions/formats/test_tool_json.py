@@ -632,6 +632,24 @@ def test_tasks_that_are_not_completed_are_left_out(tmp_path: Path) -> None:
     assert table.images.ids.tolist() == ["a"]
 
 
+def test_pages_of_scale(tmp_path: Path) -> None:
+    task = {**TASK, "response": {"annotations": [SCALE_BOX]}}
+    facts = {"total": 1, "limit": 100, "offset": 0, "has_more": False, "next_token": None}
+    for page in ({"docs": [task], **facts}, {**facts, "docs": [task]}, {"docs": [task]}):
+        path = dump(tmp_path / "page.json", page)
+        assert detect_format(path)[0] == "scale"
+        assert objects(load_ground_truth(path)) == [("a", "cat", CAT)]
+    # Without the other pages, objects would be missing.
+    more = {"docs": [task], "total": 2, "next_token": "a,b"}
+    for page in ({**more, "has_more": True}, more):
+        with pytest.raises(
+            FileFormatError, match=r"list all tasks\. Got 1 task of a page, and others follow"
+        ):
+            load_ground_truth(dump(tmp_path / "page.json", page))
+    last = {**more, "has_more": False}
+    assert len(load_ground_truth(dump(tmp_path / "page.json", last))) == 1
+
+
 def test_shapes_of_scale(tmp_path: Path) -> None:
     diamond = [{"x": 10, "y": 0}, {"x": 20, "y": 10}, {"x": 10, "y": 20}, {"x": 0, "y": 10}]
     boxes = [SCALE_BOX, {**SCALE_BOX, "label": "dog", "rotation": 0.785, "vertices": diamond}]

@@ -949,7 +949,7 @@ def test_text_that_spells_a_number_is_mapped(tmp_path: Path) -> None:
         ),
         (
             "names.json",
-            '{"0": "kitty"}',
+            '{"1": "kitty"}',
             "a class list must have one name per line, or be data.yaml or a JSON list of names. Got a JSON "
             "object in names.json; write the names in the order of their numbers, from 0.",
         ),
@@ -970,8 +970,9 @@ def test_messages_name_the_class_list(
     assert cats("--dt-classes", name, text, capsys) == (2, f"boxscore: error: {message}")
 
 
-def test_a_class_list_may_be_json(tmp_path: Path) -> None:
-    (tmp_path / "names.json").write_text('["cat", "dog"]')
+@pytest.mark.parametrize("text", ['["cat", "dog"]', '{"1": "dog", "0": "cat"}'])
+def test_a_class_list_may_be_json(text: str, tmp_path: Path) -> None:
+    (tmp_path / "names.json").write_text(text)
     (tmp_path / "dt.csv").write_text("image_id,class_id,score,x1,y1,x2,y2\n1,1,.9,0,0,9,9\n")
     truth = boxscore.GroundTruth.from_arrays([1, 1], ["cat", "dog"], [[0, 0, 9, 9]] * 2)
     detections = load_detections(tmp_path / "dt.csv", truth, classes=tmp_path / "names.json")

@@ -381,8 +381,9 @@ def in_fractions(rows: Rows) -> Rows:
     boxes = rows.boxes if rows.boxes is not None else np.empty((0, 4))
     beyond = (np.abs(boxes) > LARGEST_COORDINATE).any(axis=1)
     if beyond.any():
-        place = rows.place(int(np.argmax(beyond)))
-        raise FileFormatError("a box", "have coordinates of at most 1e+100", got="others", place=place)
+        row = int(np.argmax(beyond))
+        rule, got = "have coordinates of at most 1e+100", f"{boxes[row].tolist()}"
+        raise FileFormatError("a box", rule, got=got, place=rows.place(row))
     return dataclasses.replace(rows, fractions=True)
 
 

@@ -53,6 +53,11 @@ def is_coco(sniffer: Sniffer) -> bool:
     return any(sniffer.has_keys(*pair) for pair in keys)
 
 
+def is_coco_results(sniffer: Sniffer) -> bool:
+    """Whether a JSON file is a list of records of COCO results, whose other keys mean nothing."""
+    return {"image_id", "category_id"} <= first_object(sniffer).keys()
+
+
 def _is_filled(file: Path) -> bool:
     return file.read_bytes().removeprefix(b"\xef\xbb\xbf").split() not in ([b"[]"], [b"[", b"]"], [])
 
@@ -77,24 +82,59 @@ def first_object(sniffer: Sniffer, *, by_name: bool = False) -> dict[str, Any]:
 
 
 def json_files(path: Path, *, depth: int = DEEPEST) -> list[Path]:
-    """Return the file, or all JSON files below the folder, sorted."""
+    """Return the file, or all JSON files below the folder, sorted; raise if others are deeper or linked."""
     if not path.is_dir():
         return [path]
     files: list[Path] = []
-    inner: list[Path] = []
-    with listed(path) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                inner.append(Path(entry.path))
-            elif entry.name.lower().endswith(".json") and entry.is_file():
-                files.append(Path(entry.path))
-    for folder in inner:
-        if depth:
-            files += json_files(folder, depth=depth - 1)
-        elif next(folder.glob("**/*.json"), None) is not None:
-            rule, cause = f"be at most {DEEPEST} folders deep", "pass a folder further down"
-            raise FileFormatError("JSON files", rule, got=str(folder), place=str(path), cause=cause)
+    folders = [path]
+    for _ in range(depth + 1):
+        inner: list[Path] = []
+        for folder in folders:
+            with listed(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        inner.append(Path(entry.path))
+                    elif entry.name.lower().endswith(".json") and entry.is_file():
+                        files.append(Path(entry.path))
+                    elif entry.is_symlink():
+                        _check_link(Path(entry.path), path)
+        folders = inner
+    deeper = next(filter(_has_json, folders), None)
+    if deeper is not None:
+        rule = f"be at most {depth} folders deep" if depth else "be in the folder itself"
+        cause = "pass a folder further down"
+        raise FileFormatError("JSON files", rule, got=str(deeper), place=str(path), cause=cause)
     return sorted(files)
+
+
+def _check_link(link: Path, path: Path) -> None:
+    """Raise if a link below ``path`` leads to JSON files that are not read, or to a missing one."""
+    if not link.is_dir():
+        if link.name.lower().endswith(".json") and not link.exists():
+            rule, got = "exist", f"the link {link} to nothing"
+            raise FileFormatError("a JSON file", rule, got=got, cause="fetch the file, or remove the link")
+        return
+    # Files that are linked inside the folder are read under their own name; a folder around it is a loop.
+    target, whole = link.resolve(), path.resolve()
+    if whole.is_relative_to(target) or (target.is_relative_to(whole) and not _is_hidden(target, whole)):
+        return
+    if _has_json(link):
+        rule, cause = (
+            "be in folders, not in links to them",
+            f"pass {target}, or replace the link by the folder",
+        )
+        raise FileFormatError("JSON files", rule, got=f"the link {link}", place=str(path), cause=cause)
+
+
+def _has_json(folder: Path) -> bool:
+    """Whether a folder has JSON files at any depth."""
+    return any(
+        file.name.lower().endswith(".json") and not _is_hidden(file, folder) for file in folder.rglob("*")
+    )
+
+
+def _is_hidden(inner: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in inner.relative_to(folder).parts)
 
 
 def image_of(file: Path, path: Path) -> str:

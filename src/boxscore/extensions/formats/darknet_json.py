@@ -21,6 +21,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import BoxscoreWarning, FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, decoded_text, in_fractions, json_text
+from boxscore.extensions.formats._json_folders import is_coco_results
 from boxscore.extensions.formats._responses import DetectionsFormat
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows
@@ -56,7 +57,7 @@ class DarknetJsonFormat(DetectionsFormat):
         """Detect frames with objects."""
         coordinates = any(sniffer.has_keys(key) for key in ("relative_coordinates", "absolute_coordinates"))
         known = sniffer.has_keys("frame_id", "objects") and (coordinates or sniffer.has_keys("filename"))
-        return "darknet's result.json" if known else None
+        return "darknet's result.json" if known and not is_coco_results(sniffer) else None
 
     def rows_of(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
         """Read every frame."""

@@ -2,7 +2,9 @@
 
 Conventions
 -----------
-- Boxes are corners in pixels, and masks COCO's RLE. An image is the one that the file is named after.
+- Boxes are corners in pixels, and masks COCO's RLE. An image is the one that the file is named after,
+  without folder and extension. Two of one name are an error, and so are the numbers of arrays, which are not
+  image ids.
 - Classes are numbers: see :mod:`~boxscore.extensions.formats._model_classes`.
 
 References
@@ -13,6 +15,7 @@ References
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +23,7 @@ import msgspec
 import numpy as np
 
 from boxscore._utils.text import counted
+from boxscore.data.image_names import stems_of
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, decoded
@@ -92,6 +96,8 @@ class InferencerFormat(DetectionsFormat):
     ) -> Detections:
         """Read detections; the ground truth names the classes."""
         rows = self.rows_of(path, options, ground_truth)
+        if ground_truth is not None:
+            _check_names([str(rows.images[image]) for image in np.unique(rows.image)], ground_truth, path)
         listed = None if ground_truth is None else listed_by(ground_truth)
         numbers = np.array(rows.labels, dtype=np.int64)[rows.label]
         names, ids = classes_of(numbers, _TOOL, options, ground_truth, listed, path)
@@ -110,3 +116,23 @@ def _check_lengths(content: _Image, file: Path) -> None:
         if values is not None and len(values) != wanted:
             rule = f"have one of {key} for each of the {counted(wanted, 'box')}"
             raise FileFormatError("an image", rule, got=f"{len(values):,}", place=str(file))
+
+
+def _check_names(names: list[str], ground_truth: GroundTruth, path: Path) -> None:
+    """Raise unless a file is named after one image: folders and extensions are not saved."""
+    images = [str(name) for name in ground_truth.images.names]
+    stems = stems_of(images)
+    count = Counter(stems)
+    for name in names:
+        # Numbers of arrays would be taken for image ids, which may count from another number.
+        if name.isdigit() and not count[name]:
+            got = f"{name}.json, which may be the number of an array"
+            cause = "pass the paths of images to DetInferencer, not arrays"
+        elif count[name] > 1:
+            same = [image for image, stem in zip(images, stems, strict=True) if stem == name]
+            got = f"{name}.json, for {same[0]!r} and {same[1]!r}"
+            cause = "folders and extensions are not saved: give images different names, and run it again"
+        else:
+            continue
+        rule = "be named after one image of the ground truth"
+        raise FileFormatError("results of DetInferencer", rule, got=got, place=str(path), cause=cause)

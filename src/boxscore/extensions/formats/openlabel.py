@@ -101,8 +101,15 @@ class OpenLabelFormat(RowFormat):
             names = {number: _image_name(frame.properties) for number, frame in frames.items()}
             still = sum(len(item.data.bbox) for item in content.objects.values())
             if still:
-                text = f"{path}: left out {counted(still, 'box')} outside frames, which have no image."
-                warn_user(text)
+                outside = f"{counted(still, 'box')} outside frames"
+                if not of_results and not any(
+                    item.data.bbox for frame in frames.values() for item in frame.objects.values()
+                ):
+                    only = f"only {outside}, which have no image"
+                    raise FileFormatError("ground truth", "have boxes in frames", got=only, place=str(path))
+                warn_user(f"{path}: left out {outside}, which have no image.")
+            for static in content.objects.values():
+                _leave_out_shapes(static.data, gathered)
         else:
             frames = {0: _Frame(dict(content.objects))}
         if not any(names.values()):
@@ -116,9 +123,7 @@ class OpenLabelFormat(RowFormat):
             image = gathered.image(names[number] or number, width, height)
             cameras: set[str] = set()
             for key, item in frame.objects.items():
-                for shape in _Data.__struct_fields__[1:]:
-                    for _ in getattr(item.data, shape):
-                        gathered.leave_out(f"{shape}s")
+                _leave_out_shapes(item.data, gathered)
                 origin = Origin(f"object {key!r} of frame", number, path)
                 cameras |= {_camera(box) for box in item.data.bbox}
                 if len(item.data.bbox) > 1 or len(cameras) > 1:
@@ -135,6 +140,13 @@ class OpenLabelFormat(RowFormat):
 
 
 FORMAT = OpenLabelFormat()
+
+
+def _leave_out_shapes(data: _Data, gathered: Gathered) -> None:
+    """Count the shapes of an object that are not boxes."""
+    for shape in _Data.__struct_fields__[1:]:
+        for _ in getattr(data, shape):
+            gathered.leave_out(f"{shape}s")
 
 
 def _image_name(properties: dict[str, Any]) -> str:

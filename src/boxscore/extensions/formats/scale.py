@@ -4,36 +4,48 @@ Conventions
 -----------
 - Boxes are left, top, width and height in pixels; a rotated box has its four corners in ``vertices``.
 - The image of a task is the last part of the address in ``attachment``, that of Nucleus the ``reference_id``.
+- A page of the API is an object with ``docs``. It is an error if ``has_more`` says that others follow.
 - Tasks that are not completed are left out with a warning, as are lines, points, cuboids and ellipses.
 - Nucleus lists no images without annotations.
 
 References
 ----------
-https://scale.com/docs/api-reference/tasks, nucleus-python-client ``annotation.py`` and ``prediction.py``
+https://scale.com/docs/api-reference/tasks, scaleapi-python-client ``__init__.py``,
+nucleus-python-client ``annotation.py`` and ``prediction.py``
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from boxscore._utils.text import counted
 from boxscore.data.tables import GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import (
     Gathered,
     Origin,
     Point,
+    decoded,
     flat_points,
     last_part,
     named,
     records_of,
 )
+from boxscore.extensions.formats._json_folders import is_coco_results
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
+
+_PAGE = re.compile(
+    r'\s*\{(?:\s*"(?:total|limit|offset|has_more|next_token)"\s*:\s*(?:"[^"]*"|[\w.-]*)\s*,)*\s*"docs"\s*:'
+)
+"""The beginning of a page of the API."""
 
 
 class _Shape(msgspec.Struct, gc=False):
@@ -71,6 +83,12 @@ class _Task(msgspec.Struct, gc=False):
     status: str | None = "completed"
 
 
+class _Page(msgspec.Struct, gc=False):
+    docs: list[_Task]
+    has_more: bool | None = None
+    next_token: str | None = None
+
+
 class ScaleFormat(RowFormat):
     """Scale AI's tasks, and Nucleus JSON."""
 
@@ -80,6 +98,8 @@ class ScaleFormat(RowFormat):
 
     def detect(self, sniffer: Sniffer) -> str | None:
         """Detect tasks or annotations by their keys."""
+        if is_coco_results(sniffer):
+            return None
         if sniffer.has_keys("task_id", "params") and sniffer.has_keys("response"):
             return "tasks of Scale AI"
         return "JSON of Scale Nucleus" if sniffer.has_keys("reference_id", "geometry") else None
@@ -99,9 +119,22 @@ class ScaleFormat(RowFormat):
 FORMAT = ScaleFormat()
 
 
+def _tasks(path: Path) -> Iterator[tuple[Origin, _Task]]:
+    """Yield the tasks of a list, or of a page of the API, each with its place."""
+    if not _PAGE.match(Sniffer(path).text):
+        yield from records_of(path, _Task, "a file of tasks of Scale AI")
+        return
+    page = decoded(path, _Page, record="task", whole=("a page of Scale AI", "an object with docs"))
+    if page.has_more or (page.has_more is None and page.next_token):
+        rule, got = "list all tasks", f"{counted(len(page.docs), 'task')} of a page, and others follow it"
+        cause = "save every page: tasks_all of Scale's Python client lists all tasks"
+        raise FileFormatError("a file of tasks of Scale AI", rule, got=got, place=str(path), cause=cause)
+    yield from ((Origin("task", number, path), task) for number, task in enumerate(page.docs))
+
+
 def _add_tasks(path: Path, gathered: Gathered) -> None:
     open_tasks = 0
-    for origin, task in records_of(path, _Task, "a file of tasks of Scale AI"):
+    for origin, task in _tasks(path):
         if task.status != "completed" or task.response is None:
             open_tasks += 1
             continue

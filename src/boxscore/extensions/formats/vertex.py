@@ -6,7 +6,7 @@ Conventions
   for four corners or two opposite ones. Predictions are JSON lines with ``instance`` and ``prediction``.
 - Coordinates are fractions of the image size. ``bboxes`` of predictions are ``x1, x2, y1, y2``; zeros may be
   missing in ``boundingBoxAnnotations``.
-- The set is ``ml_use`` or the first cell; of several, ``test`` is read.
+- The set is ``ml_use`` or the first cell, where ``training`` is ``train``; of several, ``test`` is read.
 
 References
 ----------
@@ -40,6 +40,8 @@ from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
 
 _SETS = ("TRAIN", "TRAINING", "VALIDATION", "TEST", "UNASSIGNED", "UNLABELLED", "")
+_SAME_SETS = {"": "unassigned", "training": "train"}
+"""Sets that have two names."""
 _CELLS = 11
 """Number of cells of a line: set, address, label and four corners."""
 _ML_USE = "aiplatform.googleapis.com/ml_use"
@@ -109,7 +111,7 @@ class VertexFormat(RowFormat):
         if moved is not None:
             got = f"{moved.address!r} in {moved.subset} and {sets[moved.address]}"
             raise FileFormatError("an image", "be in one set", got=got, place=str(moved.origin))
-        wanted = None if options.image_set is None else str(options.image_set).lower()
+        wanted = None if options.image_set is None else _set_of(str(options.image_set))
         chosen = chosen_split(wanted, [*sets.values()], path, usual=("test",))
         gathered = Gathered(path, options)
         # Lines of CSV are objects, so an image may have several.
@@ -125,6 +127,11 @@ class VertexFormat(RowFormat):
 FORMAT = VertexFormat()
 
 
+def _set_of(name: str) -> str:
+    """Return the name of a set by which its images are chosen."""
+    return _SAME_SETS.get(name.lower(), name.lower())
+
+
 def _of_json(path: Path, options: ReadOptions) -> Iterator[_Object]:
     is_given = options.box_format is not None
     seen: dict[str, int] = {}
@@ -137,7 +144,7 @@ def _of_json(path: Path, options: ReadOptions) -> Iterator[_Object]:
         if seen.setdefault(address, number) != number:
             got = f"{address!r} in line {seen[address]}"
             raise FileFormatError("an image", "be in one line", got=got, place=str(origin))
-        subset = line.labels.get(_ML_USE, "unassigned").lower()
+        subset = _set_of(line.labels.get(_ML_USE, ""))
         yield _Object(subset, address, "", _NONE, None, origin)
         if line.image_label is not None:
             rule, got = "have boundingBoxAnnotations", "the class of a whole image"
@@ -179,7 +186,7 @@ def _of_csv(path: Path) -> Iterator[_Object]:
             raise FileFormatError("a line", rule, got=repr(line[:60]), place=str(origin))
         subset, address, label, *numbers = cells
         box = _box(numbers, origin) if label else _NONE
-        yield _Object(subset.lower() or "unassigned", address, label, box, None, origin)
+        yield _Object(_set_of(subset), address, label, box, None, origin)
 
 
 def _cells(line: str) -> list[str] | None:
