@@ -194,6 +194,19 @@ def test_a_video_has_all_frames_and_no_object_that_is_outside(tmp_path: Path) ->
     assert objects(table) == [("10", "cat", [1, 2, 3, 4])]
 
 
+def test_rotated_boxes_next_to_polygons_are_upright(tmp_path: Path) -> None:
+    shapes = (
+        '<box label="cat" xtl="10" ytl="20" xbr="50" ybr="30" rotation="90"/>'
+        '<polygon label="cat" points="1,1;9,1;9,9"/>'
+    )
+    with pytest.warns(
+        BoxscoreWarning, match="1 rotated box compared as upright boxes, because 1 other object"
+    ):
+        table = cvat(tmp_path, f'<image id="0" name="a.png" width="99" height="99">{shapes}</image>')
+    assert table.rotated is None
+    assert table.boxes.round(9).tolist() == [[25, 5, 35, 45], [1, 1, 9, 9]]
+
+
 def test_rotated_boxes_of_cvat(tmp_path: Path) -> None:
     box = '<box label="cat" xtl="10" ytl="20" xbr="50" ybr="30" rotation="90"/>'
     table = cvat(tmp_path, f'<image id="0" name="a.png" width="99" height="99">{box}</image>')

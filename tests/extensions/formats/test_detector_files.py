@@ -33,6 +33,7 @@ from support.detector_files import (
     write_files,
     xywh,
 )
+from support.running import Run
 
 TRUTH = boxscore.GroundTruth.from_arrays(
     ["a", "a", "d"],
@@ -347,6 +348,23 @@ def test_what_is_wrong_with_a_response_of_roboflow(content: Any, message: str, t
         load_detections(path, TRUTH)
 
 
+@pytest.mark.parametrize(
+    ("keys", "got"),
+    [(("a.jpg", "a.jpg"), "'a.jpg' and 'a.jpg'"), (("a.jpg", "x/a.jpg"), "'a.jpg' and 'x/a.jpg'")],
+)
+@pytest.mark.parametrize("of", ["roboflow", "pipeline"])
+def test_two_keys_of_one_image(of: str, keys: tuple[str, str], got: str, tmp_path: Path) -> None:
+    """Decoding keeps the last of equal keys, and boxes of one image would be added up."""
+    one = of_roboflow("a.jpg", FOUND["a.jpg"])
+    if of == "pipeline":
+        box = sides("xmin ymin xmax ymax", [10, 20, 30, 40.5])
+        one = [{"score": 0.5, "label": "cat", "box": box}]
+    text = json.dumps({"1": one, "2": one, "d.png": one}).replace('"1"', f'"{keys[0]}"')
+    path = write_files(tmp_path, "x.json", {"x.json": text.replace('"2"', f'"{keys[1]}"', 1)})
+    with pytest.raises(FileFormatError, match=re.escape(f"an image must have one key. Got {got}")):
+        load_detections(path, TRUTH)
+
+
 def test_one_object_of_responses_of_roboflow_has_places(tmp_path: Path) -> None:
     wrong = {"predictions": [{"class": "cat", "confidence": 1}], "image": {"width": 1, "height": 1}}
     path = dump(tmp_path, {"a.jpg": of_roboflow("a.jpg", FOUND["a.jpg"]), "d.png": wrong})
@@ -379,6 +397,16 @@ def test_numbers_of_an_inferencer_are_classes_in_the_order_of_the_file(tmp_path:
         FileFormatError, match=r"must be the 2 classes of the ground truth\. Got class number 2"
     ):
         load_detections(inferred(tmp_path, labels=[2]), truth)
+
+
+def test_numbers_of_an_inferencer_are_not_written_as_ids(tmp_path: Path, run: Run) -> None:
+    """They would be taken for the ids of a COCO file."""
+    path = inferred(tmp_path)
+    nms = ("nms", path, "--output", tmp_path / "kept.json", "--iou-threshold", "0.5")
+    assert "classes must have names" in run(*nms, status=2).err
+    (tmp_path / "names.txt").write_text("dog\ncat\n")
+    run(*nms, "--dt-classes", tmp_path / "names.txt")
+    assert [each["category_id"] for each in json.loads((tmp_path / "kept.json").read_text())] == ["cat"]
 
 
 def test_masks_of_an_inferencer(tmp_path: Path) -> None:

@@ -236,6 +236,20 @@ def test_an_archive_is_named_by_its_own_path(tmp_path: Path) -> None:
     assert "set.zip" in str(error.value)
 
 
+def test_the_folder_of_an_inferencer_and_another_file(tmp_path: Path) -> None:
+    """A file in it that lists some of the images must not hide the others."""
+    (tmp_path / "gt.json").write_text(_coco(*IMAGES))
+    folder = tmp_path / "preds"
+    folder.mkdir()
+    for name in IMAGES:
+        (folder / f"{name}.json").write_text('{"labels": [0], "scores": [0.5], "bboxes": [[1, 2, 3, 4]]}')
+    box = '<box label="cat" xtl="1" ytl="2" xbr="3" ybr="4"><attribute name="score">0.5</attribute></box>'
+    image = f'<image id="0" name="{IMAGES[0]}.jpg" width="9" height="9">{box}</image>'
+    (folder / "a.xml").write_text(f"<annotations>{image}</annotations>")
+    with pytest.raises(boxscore.FileFormatError, match="only in mmdetjson files"):
+        boxscore.evaluate(tmp_path / "gt.json", folder)
+
+
 SCORED = {"yolo": "0 0.3 0.4 0.4 0.4 0.9\n", "text": "cat 0.9 30 40 20 30\n"}
 
 

@@ -346,6 +346,12 @@ class Gathered:
         if classes is not None:
             classes = list(dict.fromkeys([*classes, *(str(label) for label in labels.values)]))
         # Pass rotated corners only if no object is a polygon.
+        if has_rotated and self._polygons:
+            rotated = sum(corners is not None for corners in self._corners)
+            warn_user(
+                f"{self.source}: {counted(rotated, 'rotated box')} compared as upright boxes, because "
+                f"{counted(self._polygons, 'other object')} of the file are polygons."
+            )
         return Rows(
             source=self.source,
             images=short_names(names) if self._endings else names,

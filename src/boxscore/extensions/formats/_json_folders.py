@@ -11,11 +11,13 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from boxscore.data.image_names import without_ending
 from boxscore.errors import FileFormatError
+from boxscore.extensions.formats._gathered import json_text
 from boxscore.formats._sniffer import Sniffer, listed
 
 DEEPEST = 4
@@ -147,13 +149,35 @@ def image_of(file: Path, path: Path) -> str:
 def files_of_images(path: Path) -> list[tuple[Path, str]]:
     """Return the file, or all JSON files below the folder, each with the image that it is named after."""
     files = [(file, image_of(file, path)) for file in json_files(path)]
-    # Two files may be of one image: "a.json" and "a.jpg.json", or "a.json" and "x/a.json".
-    exact = {name: file for file, name in files}
-    known = {without_ending(name): file for file, name in files}
-    for file, name in files:
+    same = _of_one_image([name for _, name in files])
+    if same is not None:
+        raise FileFormatError("an image", "have one file", got=" and ".join(str(files[at][0]) for at in same))
+    return files
+
+
+def check_keys(file: Path) -> None:
+    """Raise if two keys of an object by image name are of one image."""
+    # A decoded object has only the last of equal keys.
+    pairs = json.loads(json_text(file), object_pairs_hook=list)
+    names = [name for name, _ in pairs]
+    same = _of_one_image(names)
+    if same is not None:
+        got = " and ".join(repr(names[at])[:60] for at in same)
+        raise FileFormatError("an image", "have one key", got=got, place=str(file))
+
+
+def _of_one_image(names: Sequence[str]) -> tuple[int, int] | None:
+    """Return the positions of two names of one image: "a" and "a.jpg", or "a.jpg" and "x/a.jpg"."""
+    exact: dict[str, int] = {}
+    for position, name in enumerate(names):
+        other = exact.setdefault(name, position)
+        if other != position:
+            return other, position
+    known = {without_ending(name): position for name, position in exact.items()}
+    for name, position in exact.items():
         parts = without_ending(name).split("/")
         shorter = (known.get("/".join(parts[first:])) for first in range(1, len(parts)))
-        other = next((one for one in (exact.get("/".join(parts)), *shorter) if one not in (None, file)), None)
-        if other is not None:
-            raise FileFormatError("an image", "have one file", got=f"{other} and {file}")
-    return files
+        for at in (exact.get("/".join(parts)), *shorter):
+            if at is not None and at != position:
+                return at, position
+    return None

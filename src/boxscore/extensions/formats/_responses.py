@@ -22,7 +22,7 @@ from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import BoxscoreWarning, FileFormatError, InputError
 from boxscore.extensions.formats._gathered import decoded
-from boxscore.extensions.formats._json_folders import files_of_images
+from boxscore.extensions.formats._json_folders import check_keys, files_of_images
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows, detections_of
 
@@ -76,6 +76,7 @@ def responses(
             if file != path:
                 rule, got = "be a list of detections in a folder", "an object of lists by image"
                 raise FileFormatError(tool, rule, got=got, place=str(file), cause="pass this file alone")
+            check_keys(file)
             for image, detections in content.items():
                 yield Response(image, detections, f"image {image!r}, detection", file)
             continue

@@ -25,7 +25,7 @@ from boxscore.extensions.formats.pickled import are_numbered
 from boxscore.formats._format import Format
 from boxscore.formats.registry import format_named
 
-_NUMBERED = ("mot", "pickled")
+_NUMBERED = ("mot", "mmdetjson", "pickled")
 """Formats whose class numbers, if they have no names, are positions in a list that another file has."""
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import FileFormatError
 from boxscore.extensions.formats._gathered import Gathered, Origin, Point, decoded, decoded_text, flat_points
-from boxscore.extensions.formats._json_folders import files_of_images, first_json
+from boxscore.extensions.formats._json_folders import check_keys, files_of_images, first_json
 from boxscore.extensions.formats._responses import DetectionsFormat
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import Rows, detections_of, matched_images
@@ -140,6 +140,7 @@ def _responses_of(path: Path) -> Iterator[tuple[Path, str, Any]]:
     for file, named_after in files_of_images(path):
         content = decoded(file, Any, record="prediction", whole=_WHOLE)
         if isinstance(content, dict) and content and all(map(_is_image, content)):
+            check_keys(file)
             for name, response in content.items():
                 yield Path(f"{file}, {name[:60]}"), name, response
         else:
@@ -164,7 +165,10 @@ def _unwrapped(content: Any, file: Path, depth: int = 0) -> Any:
         return content
     inner = {key: value for key, value in content.items() if _has_predictions(value)}
     if len(inner) > 1:
-        rule, cause = "have one output with predictions", "keep the one to evaluate"
+        rule, cause = (
+            "have one output with predictions",
+            "keep the one to evaluate; if they are images, name them a.jpg, ...",
+        )
         got = ", ".join(map(repr, [*inner][:5]))
         raise FileFormatError("a workflow", rule, got=got, place=str(file), cause=cause)
     return _unwrapped(next(iter(inner.values())), file, depth + 1) if inner else content

@@ -44,7 +44,8 @@ _LINES = ("dota", "xview", "yolo", "visdrone", "kitti", "text")
 
 _TEXT = frozenset({*_LINES, "darknet", "answers"})
 _PER_IMAGE = {**dict.fromkeys(_TEXT, ".txt"), "voc": ".xml", "hrsc": ".xml"} | dict.fromkeys(
-    ("labelme", "supervisely", "darwin", "superannotate", "ultralytics", "pipeline", "roboflow"), ".json"
+    ("labelme", "supervisely", "darwin", "superannotate", "ultralytics", "pipeline", "roboflow", "mmdetjson"),
+    ".json",
 )
 """Formats with a file per image, and the extension of these files."""
 
@@ -54,7 +55,7 @@ _PER_CLASS = ("voc", "dota")
 _OTHERS = (".xml", ".json", ".txt", ".csv", ".jsonl", ".ndjson")
 """Extensions of annotation files."""
 
-_SCORE = re.compile(r'"(?:score|confidence)"\s*:\s*[\d.]|^(?:[^\n]*,)?(?:score|confidence)[,\s]')
+_SCORE = re.compile(r'"(?:scores?|confidence)"\s*:[\s\[]*[\d.]|^(?:[^\n]*,)?(?:score|confidence)[,\s]')
 _NUMBERS = {"yolo": 6, "text": 5, "kitti": 15, "xview": 6}
 """Number of numbers in a line with a score."""
 
