@@ -355,6 +355,7 @@ def _renew_locks() -> None:
     """
     import gc
 
+    gc.unfreeze()  # frozen objects are not listed; this process has its own lists
     for each in gc.get_objects():
         if type(each) is functools.cached_property:
             vars(each)["lock"] = threading.RLock()

@@ -236,9 +236,11 @@ def _near_in_x(
     Return the order of the boxes, [d], and the start and length of the runs in this order, [g]; None if most
     pairs are in small groups. Boxes outside a run share no width above 0 with its ground truth.
     """
-    # The ground truths of a group follow each other, and have the same run of boxes.
+    # The ground truths of a group follow each other, and have the same run of boxes. A run without boxes
+    # starts where the next one does, so a change of the start or of the count begins a group.
     starts, counts = comparison.starts, comparison.counts
-    lows = run_starts(starts)
+    changes = (starts[1:] != starts[:-1]) | (counts[1:] != counts[:-1])
+    lows = np.flatnonzero(np.append(len(starts) > 0, changes))
     highs = np.append(lows[1:], len(starts))
     pairs = counts[lows] * (highs - lows)
     large = pairs >= LARGE_GROUP

@@ -189,7 +189,7 @@ def _of_points(matches: Matches, protocol: Protocol, rows: Sequence[SummaryRow])
     counted = len(matches) + len(matches.truth_image) + len(matches.images)
     together = min(MOST_ENTRIES // entries, MOST_VALUES // values, WEIGHTS_TOGETHER // max(counted, 1))
     # NumPy copies rows of a power of two bytes faster.
-    together = max(1 << min(together, LARGEST_BATCH).bit_length() - 1, LEAST_BATCH)
+    together = max(1 << max(min(together, LARGEST_BATCH), 1).bit_length() - 1, LEAST_BATCH)
 
     def tables(sets: Sequence[FloatArray]) -> FloatArray:
         # Fill the last batch with sets that are left out again; the sides of a swap stay neighbors.
