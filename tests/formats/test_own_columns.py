@@ -194,6 +194,12 @@ def test_columns_without_a_table_are_refused(tmp_path: Path, run: Run) -> None:
         "boxscore: error: --columns must not be used with the format coco, which lacks columns. Got "
         f"'image=photo'; formats with it: {', '.join(takes)}."
     )
+    # Formats of detections are no advice for ground truth.
+    (tmp_path / "names.txt").write_text("cat\n")
+    advice = run.error("evaluate", path, path, "--gt-classes", tmp_path / "names.txt").partition("it: ")[2]
+    assert "text" in advice
+    assert "mmdetjson" not in advice
+    assert "pickled" not in advice
     with pytest.raises(InputError, match="columns must be given where a table of boxes is read"):
         evaluate(path, path, columns={"image": "photo"})
 

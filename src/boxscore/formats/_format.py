@@ -136,6 +136,8 @@ class Format(abc.ABC):
         The form of boxes in its files, to warn of boxes in another form. None: boxes were checked on writing.
     has_class_numbers : bool
         Whether class ids are chosen by the user and results refer to classes by id only.
+    has_ground_truth : bool
+        Whether files may be ground truth, not only detections.
     takes : frozenset of str
         The supported options: ``image_set``, ``classes``, ``image_sizes``, ...
     has_boxes : bool
@@ -154,6 +156,7 @@ class Format(abc.ABC):
     name: ClassVar[str]
     boxes: ClassVar[Literal["xywh", "xyxy"] | None] = None
     has_boxes: ClassVar[bool] = True
+    has_ground_truth: ClassVar[bool] = True
     has_class_numbers: ClassVar[bool] = False
     takes: ClassVar[frozenset[str]] = frozenset()
     holds: ClassVar[Mapping[str, frozenset[str]]] = {}

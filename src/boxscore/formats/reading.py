@@ -437,7 +437,8 @@ def refuse_useless(options: FileOptions, file_format: Format, *, of_detections: 
         names = [
             other
             for other in format_names(auto=False)
-            if name in options_of(format_named(other), of_detections=of_detections)
+            if (of_detections or format_named(other).has_ground_truth)
+            and name in options_of(format_named(other), of_detections=of_detections)
         ]
         option, got = name, repr(str(value))[:60]
         if name == "classes":

@@ -295,7 +295,8 @@ def _table_rounds(
     """Run rounds of lockstep in a table with a row for each group until half of the boxes are decided.
 
     ``x`` and ``y`` hold steps [n]: low and high ends, then the bounds for partners. ``running`` [R] lists the
-    undecided positions and ``counts`` how many each group has; returned is what is left of both.
+    undecided positions and ``counts`` how many each group has. Returns the undecided positions and counts
+    that remain.
     """
     # Fill the table [groups, widest] in rank order. A cell that is empty or decided ends at 0, which meets
     # nothing.

@@ -314,3 +314,6 @@ def test_rotated_boxes_are_corners_for_dota_and_refused_elsewhere(tmp_path: Path
     call = [*files(tmp_path, "voc"), "--output", tmp_path / "r.tar.gz"]
     (tmp_path / "found.json").write_text(json.dumps(found))
     assert "only data that the server takes; --lossy drops the rest. Got rotated boxes" in run.error(*call)
+    said = run(*call, "--lossy").err
+    assert "written except for rotated boxes" in said
+    assert "kept), which the server does not take." in said

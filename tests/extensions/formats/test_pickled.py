@@ -315,10 +315,18 @@ def test_mmdet2_is_not_rewritten_without_names(
 ) -> None:
     """Nothing that is written could be evaluated; the advice names the images, and can be typed."""
     save(folder, pickle.dumps(mmdet2(), 2))
+    save(folder, pickle.dumps(mmdet2() * 3, 2), "more.pkl")  # 12 images: sorted as text, 10 is before 2
     monkeypatch.chdir(folder)
     Path("names.txt").write_text("\n".join(f"class {number}" for number in range(len(mmdet2()[0]))))
-    given = ["results.pkl", "--dt-classes", "names.txt", "--output", "kept.json"]
-    for command in (["nms", *given, "--iou-threshold", "0.5"], ["fuse", "results.pkl", *given]):
+    further = ["--dt-classes", "names.txt", "--output", "kept.json"]
+    given = ["results.pkl", *further]
+    for command in (
+        ["nms", "more.pkl", *further, "--iou-threshold", "0.5"],
+        ["convert", "--dt", "more.pkl", *further],
+        ["convert", "--dt", *given],
+        ["nms", *given, "--iou-threshold", "0.5"],
+        ["fuse", "results.pkl", *given],
+    ):
         assert main(command) == 2
         said = capsys.readouterr().err
         assert "images must have names, by which the output is evaluated. Got image 0, image 1" in said

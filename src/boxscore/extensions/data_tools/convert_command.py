@@ -46,7 +46,7 @@ from boxscore.cli.inputs import detection_arguments, ground_truth_arguments, res
 from boxscore.cli.streams import say
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import InputError
-from boxscore.extensions.data_tools.converting import Target, writable_formats
+from boxscore.extensions.data_tools.converting import Target, refuse_unnamed, writable_formats
 from boxscore.extensions.data_tools.operations import (
     filter_objects,
     merge_tables,
@@ -342,7 +342,9 @@ def _read_and_merge(arguments: argparse.Namespace) -> GroundTruth | Detections:
         if tables:
             tables[number], table_of_results = read_listed(path, tables[number], options)
         else:
-            table_of_results = load_results(path, options, oriented=True).table
+            loaded = load_results(path, options, oriented=True)
+            table_of_results = loaded.table
+            refuse_unnamed(table_of_results, loaded.format, path)
             if sizes is not None:
                 known = with_known_sizes(table_of_results.images, sizes)
                 table_of_results = table_of_results.replaced(images=known)

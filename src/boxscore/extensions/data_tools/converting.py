@@ -14,6 +14,7 @@ Conventions
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.text import counted
+from boxscore._utils.text import counted, short_list
 from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import BoxTable, Detections, GroundTruth
 from boxscore.data.vocabulary import SKELETON, SUPERCATEGORY
@@ -119,10 +120,15 @@ class Target:
     lossy : bool
     strict : bool, default False
         Whether warnings are errors; they must then be raised before the output is written.
+    for_server : bool, default False
+        Whether messages name the server that takes the files instead of the format.
     """
 
-    def __init__(self, path: Path, format: str, *, lossy: bool, strict: bool = False) -> None:
+    def __init__(
+        self, path: Path, format: str, *, lossy: bool, strict: bool = False, for_server: bool = False
+    ) -> None:
         self.format, self._lossy, self._strict = format_of_output(path, format), lossy, strict
+        self._for_server = for_server
         self._ids: str | None = ""
 
     def check_ids(self, table: BoxTable) -> None:
@@ -148,7 +154,8 @@ class Target:
         words = self._left_out(table)
         what = ", ".join(words.values())
         state = "would be written" if self._strict else "written"
-        text = f"{path}: {state} except for {what}, which {self.format.name} files cannot store."
+        missing = "the server does not take" if self._for_server else f"{self.format.name} files cannot store"
+        text = f"{path}: {state} except for {what}, which {missing}."
         if words and self._strict:
             warn_user(text)
         yield _without(table, [*words]), list(words.values())
@@ -163,25 +170,26 @@ class Target:
         elif self._ids:
             words["ids"] = self._ids
         if words and not self._lossy:
-            raise _refusal(words, self.format, table)
+            raise self._refusal(words, table)
         if not self.format.holds_any_text:
             _check_names(table, self.format)
         return words
 
-
-def _refusal(words: dict[str, str], at: Format, table: BoxTable) -> InputError:
-    """Return the error for content that a format cannot hold."""
-    holding = [
-        name
-        for name in writable_formats()
-        if all(_can_store(word, _all_held(name, table.schema.name)) for word in words)
-    ]
-    return InputError(
-        table.source,
-        f"contain only data that {at.name} files can store; --lossy drops the rest",
-        got=", ".join(words.values()),
-        cause=f"these formats can store it: {', '.join(holding)}" if holding else "",
-    )
+    def _refusal(self, words: dict[str, str], table: BoxTable) -> InputError:
+        """Return the error for content that the format or the server does not take."""
+        holding = [
+            name
+            for name in writable_formats()
+            if all(_can_store(word, _all_held(name, table.schema.name)) for word in words)
+        ]
+        known = "the server takes" if self._for_server else f"{self.format.name} files can store"
+        is_choice = holding and not self._for_server
+        return InputError(
+            table.source,
+            f"contain only data that {known}; --lossy drops the rest",
+            got=", ".join(words.values()),
+            cause=f"these formats can store it: {', '.join(holding)}" if is_choice else "",
+        )
 
 
 def lost(table: BoxTable, at: Format) -> dict[str, str]:
@@ -211,6 +219,25 @@ def lost(table: BoxTable, at: Format) -> dict[str, str]:
             cause=f"{checks.GIVE_SIZES}; or --to a format of fractions: {', '.join(holding)}",
         )
     return {word: text for word, text in _content(table, at) if not _can_store(word, holds)}
+
+
+def unnamed_images(count: int) -> list[str]:
+    """Return the ids of images of a file that does not name them."""
+    return [f"image {number}" for number in range(count)]
+
+
+def refuse_unnamed(table: Detections, form: str, path: Path) -> None:
+    """Reject detections to be written that were read from a pickle without names of images."""
+    ids = unnamed_images(len(table.images))
+    if form == "pickled" and ids and {*ids} == {*table.images.ids.tolist()}:
+        raise InputError(
+            "images",
+            "have names, by which the output is evaluated",
+            got=short_list(ids, 2),
+            place=str(path),
+            cause="the COCO file of the ground truth has their names: boxscore convert --gt GT --dt "
+            f"{shlex.quote(str(path))} --output named.json writes detections to use instead",
+        )
 
 
 def _check_names(table: BoxTable, at: Format) -> None:

@@ -37,7 +37,7 @@ from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories
 from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.extensions.crowds.visdrone import CLASSES as VISDRONE
-from boxscore.extensions.data_tools.converting import Target, lost
+from boxscore.extensions.data_tools.converting import Target
 from boxscore.extensions.hints.numbering import COCO_IDS
 from boxscore.formats._label_files import file_stems
 from boxscore.formats.registry import format_named
@@ -313,11 +313,8 @@ def save_for_server(
     if not table.scored or not len(table):
         rule = "have scores for a server" if len(table) else "not be empty for a server"
         raise InputError("the results", rule, got="none", place=table.source)
-    what = ", ".join(lost(table, format_named(server.form)).values())
-    if what and not lossy:
-        rule = "contain only data that the server takes; --lossy drops the rest"
-        raise InputError(table.source, rule, got=what)
-    with Target(output, server.form, lossy=lossy, strict=strict).without_lost(table, output) as (writable, _):
+    target = Target(output, server.form, lossy=lossy, strict=strict, for_server=True)
+    with target.without_lost(table, output) as (writable, _):
         assert isinstance(writable, Detections)
         files = server.files(writable, output)
         warn_of_ids(table, name, truth=truth)

@@ -191,7 +191,7 @@ def _print(
     }
     notes = {}
     if not arguments.best and ((table["method"] == "hard") & (table["iou_threshold"] == 1)).any():
-        notes["NMS sweep"] = "hard with iou_threshold 1 is without NMS: no overlap exceeds 1."
+        notes["NMS sweep"] = "hard with iou_threshold 1 suppresses nothing: no overlap exceeds 1."
     explicit = arguments.best or arguments.per_class
     if arguments.output == "text" and len(classes) > FEW_CLASSES and not explicit:
         del frames["Best setting of each class"]

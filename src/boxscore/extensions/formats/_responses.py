@@ -45,6 +45,7 @@ class DetectionsFormat(RowFormat):
     """A format whose files hold detections only."""
 
     boxes = "xyxy"
+    has_ground_truth = False
     takes = frozenset({"image_sizes"})
 
     @abc.abstractmethod

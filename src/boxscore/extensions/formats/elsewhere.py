@@ -10,7 +10,6 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from pathlib import Path
 
 from boxscore._utils import checks
@@ -20,8 +19,7 @@ from boxscore._utils.user_warnings import warn_user
 from boxscore.data.tables import Detections
 from boxscore.data.vocabulary import Categories, Images, as_ids
 from boxscore.errors import BoxscoreWarning, InputError
-from boxscore.extensions.data_tools.converting import Target, writable_formats
-from boxscore.extensions.formats.pickled import are_numbered
+from boxscore.extensions.data_tools.converting import Target, refuse_unnamed, writable_formats
 from boxscore.formats._format import Format
 from boxscore.formats.registry import format_named
 
@@ -38,15 +36,7 @@ class Elsewhere:
     def save(self, table: Detections) -> None:
         """Write a table, after a warning of columns that the format cannot store, and before a note."""
         target = Target(self._output, "auto", lossy=True, strict=True)
-        if are_numbered(table):
-            raise InputError(
-                "images",
-                "have names, by which the output is evaluated",
-                got=short_list(table.images.ids.tolist(), 2),
-                place=str(self._path),
-                cause="the COCO file of the ground truth has their names: boxscore convert --gt GT --dt "
-                f"{shlex.quote(str(self._path))} --output named.json writes detections to use instead",
-            )
+        refuse_unnamed(table, self._form.name, self._path)
         has_ids = "ids" in self._form.holds.get("ground truth", ())
         if self._form.name in _NUMBERED:
             table = table.replaced(categories=dataclasses.replace(table.categories, are_positions=True))

@@ -34,6 +34,7 @@ from boxscore.data.boxes import BoxFormat
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
 from boxscore.errors import FileFormatError
+from boxscore.extensions.data_tools.converting import unnamed_images
 from boxscore.extensions.formats._gathered import short_names
 from boxscore.extensions.formats._model_classes import MOST_CLASSES, Listed, classes_of, listed_by
 from boxscore.extensions.formats._pickle_machine import (
@@ -77,6 +78,7 @@ class PickledFormat(Format):
 
     name = "pickled"
     boxes = "xyxy"
+    has_ground_truth = False
     takes = frozenset({"classes", "image_sizes"})
 
     def detect(self, sniffer: Sniffer) -> str | None:
@@ -432,7 +434,7 @@ def _images(found: _Found, truth: GroundTruth | None, listed: Listed | None, pat
     if truth is None:
         text = f"{path.name} has no image names: its images are called 'image 0', 'image 1' and so on."
         warn_user(text)
-        return _numbered(len(found.images))
+        return unnamed_images(len(found.images))
     if listed is None:
         raise FileFormatError(
             "results of MMDetection 2",
@@ -451,17 +453,6 @@ def _images(found: _Found, truth: GroundTruth | None, listed: Listed | None, pat
             cause="pass the annotation file that the run used",
         )
     return ids
-
-
-def _numbered(count: int) -> list[str]:
-    """Return the ids of images without names."""
-    return [f"image {number}" for number in range(count)]
-
-
-def are_numbered(table: Detections) -> bool:
-    """Whether the images of a table were read without names."""
-    ids = table.images.ids.tolist()
-    return len(ids) > 0 and ids == _numbered(len(ids))
 
 
 FORMAT = PickledFormat()
