@@ -422,10 +422,10 @@ def test_masks_of_an_inferencer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"labels": [1, 0]}, "must have one of labels for each of the 1 box. Got 2"),
-        ({"scores": []}, "must have one of scores for each of the 1 box. Got 0"),
+        ({"labels": [1, 0]}, "must have as many labels as boxes (1). Got 2"),
+        ({"scores": []}, "must have as many scores as boxes (1). Got 0"),
         ({"bboxes": [[1, 2, 3, 4, 0.5]]}, "a box must have four numbers x1, y1, x2, y2. Got 5 numbers"),
-        ({"labels": [-1]}, "a label must be a number from 0 to 1,000,000. Got -1 in detection 0"),
+        ({"labels": [-1]}, "a label must be a number from 0 to 999,999. Got -1 in detection 0"),
         ({"labels": ["cat"]}, "must be"),
     ],
 )
@@ -473,6 +473,24 @@ def test_files_of_mmdetection_are_named_after_one_image(name: str, got: str, tmp
         load_detections(path, ground_truth)
     path = write_files(tmp_path, "g", {"g/b.json": content, "g/0.json": {key: [] for key in content}})
     assert load_detections(path, ground_truth).image.tolist() == [2]
+
+
+@pytest.mark.filterwarnings("ignore:.*classes are those of")
+@pytest.mark.parametrize("file_name", [{}, {"file_name": "000000000139.jpg"}])
+def test_names_of_coco_are_not_numbers_of_arrays(file_name: dict[str, str], tmp_path: Path) -> None:
+    """MMDetection writes the numbers of arrays without leading zeros."""
+    image = {"id": 139, "width": 9, "height": 9, **file_name}
+    truth = {"images": [image], "categories": [{"id": 1, "name": "cat"}], "annotations": []}
+    ground_truth = load_ground_truth(write_files(tmp_path, "gt.json", {"gt.json": truth}))
+    content = {"labels": [0], "scores": [0.5], "bboxes": [[1, 2, 3, 4]]}
+    named = {"f/000000000139.json": content}
+    assert load_detections(write_files(tmp_path, "f", named), ground_truth).image.tolist() == [0]
+    # Other images are left to the rule for unlisted ones, also one named by a plain number.
+    for other in ("000000000285", "0") if file_name else ("000000000285",):
+        path = write_files(tmp_path, other, {f"{other}/{other}.json": content})
+        write_files(tmp_path, other, {f"{other}/000000000139.json": content})
+        with pytest.raises(InputError, match=f"image_id must be in the ground truth. Got '{other}'"):
+            load_detections(path, ground_truth)
 
 
 # ---------------------------------------------------------------- MegaDetector, lists of records

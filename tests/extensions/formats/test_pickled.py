@@ -476,7 +476,7 @@ def test_labels_out_of_range_are_refused(label: int, folder: Path) -> None:
     image = b"}(" + plain("img_id") + plain(10) + plain("pred_instances") + b"}(" + b"".join(inner) + b"uu"
     save(folder, whole(b"](" + image + b"e"))
     truth = boxscore.load_ground_truth(folder / "gt.json")
-    with pytest.raises(BoxscoreError, match="a label that is not from 0 to 1,000,000"):
+    with pytest.raises(BoxscoreError, match="a label that is not from 0 to 999,999"):
         boxscore.load_detections(folder / "results.pkl", truth)
 
 

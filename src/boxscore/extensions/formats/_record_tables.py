@@ -144,7 +144,7 @@ class RecordTable(Table):
                 raise FileFormatError(kind, "be a list of objects", got=got, place=place)
             for item in objects or ():
                 if not isinstance(item, dict):
-                    got = f"{_json.kind_of(item)} in it"
+                    got = f"a list with {_json.kind_of(item)}"
                     raise FileFormatError(kind, "be a list of objects", got=got, place=place)
                 self._append(line, {**rest, **item})
             if not objects:

@@ -3,8 +3,8 @@
 Conventions
 -----------
 - Boxes are corners in pixels, and masks COCO's RLE. An image is the one that the file is named after,
-  without folder and extension. Two of one name are an error, and so are the numbers of arrays, which are not
-  image ids.
+  without folder and extension. Two of one name are an error, and so are the numbers of arrays, ``0``, ``1``
+  and so on, which are not image ids.
 - Classes are numbers: see :mod:`~boxscore.extensions.formats._model_classes`.
 
 References
@@ -78,7 +78,7 @@ class InferencerFormat(DetectionsFormat):
             for number, (label, score, box, mask) in enumerate(detections):
                 origin = Origin("detection", number, file)
                 if not 0 <= label < MOST_CLASSES:
-                    rule = f"be a number from 0 to {MOST_CLASSES:,}"
+                    rule = f"be a number from 0 to {MOST_CLASSES - 1:,}"
                     raise FileFormatError("a label", rule, got=f"{label}", place=str(origin))
                 if len(box) != 4:
                     rule, got = "have four numbers x1, y1, x2, y2", counted(len(box), "number")
@@ -97,7 +97,7 @@ class InferencerFormat(DetectionsFormat):
         """Read detections; the ground truth names the classes."""
         rows = self.rows_of(path, options, ground_truth)
         if ground_truth is not None:
-            _check_names([str(rows.images[image]) for image in np.unique(rows.image)], ground_truth, path)
+            _check_names(rows, ground_truth, path)
         listed = None if ground_truth is None else listed_by(ground_truth)
         numbers = np.array(rows.labels, dtype=np.int64)[rows.label]
         names, ids = classes_of(numbers, _TOOL, options, ground_truth, listed, path)
@@ -114,18 +114,19 @@ def _check_lengths(content: _Image, file: Path) -> None:
     for key in ("labels", "scores", "masks"):
         values = getattr(content, key)
         if values is not None and len(values) != wanted:
-            rule = f"have one of {key} for each of the {counted(wanted, 'box')}"
+            rule = f"have as many {key} as boxes ({wanted:,})"
             raise FileFormatError("an image", rule, got=f"{len(values):,}", place=str(file))
 
 
-def _check_names(names: list[str], ground_truth: GroundTruth, path: Path) -> None:
+def _check_names(rows: Rows, ground_truth: GroundTruth, path: Path) -> None:
     """Raise unless a file is named after one image: folders and extensions are not saved."""
     images = [str(name) for name in ground_truth.images.names]
     stems = stems_of(images)
     count = Counter(stems)
-    for name in names:
+    are_numbers = not any(count[str(name)] for name in rows.images)
+    for name in (str(rows.images[image]) for image in np.unique(rows.image)):
         # Numbers of arrays would be taken for image ids, which may count from another number.
-        if name.isdigit() and not count[name]:
+        if are_numbers and name.isdigit() and (name == "0" or not name.startswith("0")):
             got = f"{name}.json, which may be the number of an array"
             cause = "pass the paths of images to DetInferencer, not arrays"
         elif count[name] > 1:

@@ -332,7 +332,7 @@ def _read_mmdet3(images: list[Any], limit: _Limit) -> _Found:
         count = len(boxes[-1])
         limit.take(count)
         if labels[-1].min(initial=0) < 0 or labels[-1].max(initial=0) >= MOST_CLASSES:
-            raise UnreadableError(f"a label that is not from 0 to {MOST_CLASSES:,}")
+            raise UnreadableError(f"a label that is not from 0 to {MOST_CLASSES - 1:,}")
         if {len(scores[-1]), len(labels[-1])} != {count} or labels[-1].dtype.kind not in "iu":
             raise UnreadableError("scores or labels that are not one number per box")
         masks += _masks(found["masks"], count, limit) if "masks" in found else [None] * count
