@@ -307,8 +307,19 @@ def test_nms_copies_the_shapes_of_cvat(tmp_path: Path, run: Run) -> None:
     run(*call, "--method", "nmm")
     box = '<box label="x" occluded="0" xtl="1" ytl="1" xbr="5" ybr="5.1" z_order="0">'
     lines = (tmp_path / "b.xml").read_text().splitlines()
-    assert lines[4] == f'  {box}<attribute name="score">0.9</attribute></box>'
+    assert lines[4] == f'  {box}<attribute name="Score">0.9</attribute></box>'
     assert "polygon" not in "".join(lines)
+
+
+def test_nms_copies_empty_attributes_of_cvat(tmp_path: Path, run: Run) -> None:
+    shape = (
+        '<polygon label="x" points="1,1;5,1;5,5"><attribute name="score"/>'
+        '<attribute name="confidence">0.9</attribute></polygon>'
+    )
+    text = f'<annotations><image id="0" name="a.jpg" width="20" height="10">{shape}</image></annotations>'
+    (tmp_path / "a.xml").write_text(text)
+    run("nms", "--dt", tmp_path / "a.xml", "--output", tmp_path / "b.xml", "--iou-threshold", 0.5)
+    assert (tmp_path / "b.xml").read_text() == text
 
 
 @pytest.mark.parametrize("kind", ["tracks", "text", "comment", "encoding"])
@@ -321,6 +332,9 @@ def test_other_files_of_cvat_are_written_as_images(kind: str, tmp_path: Path, ru
     inner = image.format("".join(box.format('label="x"') for box in boxes))
     if kind == "text":
         inner = inner.replace("0.9", "<![CDATA[0.9]]>")
+        ellipse = '<ellipse label="x" cx="9" cy="5" rx="6" ry="1" rotation="5">'
+        attributes = '<attribute name="color">red</attribute><attribute name="score">0.7</attribute>'
+        inner = inner.replace("</image>", f"{ellipse}{attributes}</ellipse></image>")
     if kind == "comment":
         inner = inner.replace("0.9", "0.<!-- . -->9")
     if kind == "tracks":
@@ -330,9 +344,14 @@ def test_other_files_of_cvat_are_written_as_images(kind: str, tmp_path: Path, ru
     encoding = "iso-8859-1" if kind == "encoding" else "utf-8"
     text = f'<?xml version="1.0" encoding="{encoding}"?><annotations>{inner}</annotations>'
     (tmp_path / "a.xml").write_text(text, encoding=encoding)
-    run("nms", "--dt", tmp_path / "a.xml", "--output", tmp_path / "b.xml", "--iou-threshold", 0.5)
+    call = ["nms", "--dt", tmp_path / "a.xml", "--output", tmp_path / "b.xml", "--iou-threshold", 0.5]
+    said = run(*call).err
+    lost = "b.xml: leaves out attributes of shapes ('color') and the rotation of shapes: only boxes"
+    assert (lost in said) == (kind == "text")
+    assert ("a.xml are written as images, one per frame" in said) == (kind == "tracks")
     root = ElementTree.parse(tmp_path / "b.xml").getroot()
     assert [image.get("name") for image in root.findall("image")] == [
         "frame_000003.png" if kind == "tracks" else "\xe9.jpg"
     ]
-    assert [each.text for each in root.iterfind("image/box/attribute")] == ["0.9"]
+    scores = [each.text for each in root.iterfind("image/box/attribute")]
+    assert scores == (["0.9", "0.7"] if kind == "text" else ["0.9"])

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from boxscore._utils.files import read_bytes, write_atomically
+from boxscore._utils.text import short_list
+from boxscore._utils.user_warnings import warn_user
 from boxscore.data.vocabulary import Id
-from boxscore.errors import InputError
+from boxscore.errors import BoxscoreWarning, InputError
 from boxscore.extensions.formats.cvat import FORMAT, SCORE, SCORES, file_in
+from boxscore.formats._voc_xml import read_xml
 
 if TYPE_CHECKING:
     from boxscore.extensions.formats.correcting import Correction
@@ -29,9 +32,10 @@ _WHOLE = re.compile(
 )
 """A shape with the space before it; the group is its opening tag, without the end."""
 _SCORE_TEXT = re.compile(
-    rf"<attribute\b[^>]*?\sname\s*=\s*([\"'])(?:{'|'.join(SCORES)})\1[^>]*>(.*?)</attribute\s*>",
+    rf"<attribute\b[^>]*?\sname\s*=\s*([\"'])({'|'.join(SCORES)})\1[^>]*(?<!/)>(.*?)</attribute\s*>",
     re.IGNORECASE | re.DOTALL,
 )
+"""An attribute with a score; the groups are a quote, its name and its text."""
 _IMAGE = re.compile(rf"<image\s({_ATTRIBUTES})(?:/>|>(.*?)</image\s*>)", re.DOTALL)
 
 
@@ -134,7 +138,7 @@ def corrected_cvat(
 
 
 def rewrite_cvat(path: Path, survivors: Survivors, output: Path) -> None:
-    """Copy the surviving shapes of images and all other text; write tracks as a table."""
+    """Copy the surviving shapes of images and all other text; write tracks as images of boxes."""
     file = file_in(path)
     content = read_bytes(file)
     try:
@@ -143,7 +147,7 @@ def rewrite_cvat(path: Path, survivors: Survivors, output: Path) -> None:
         text = "<track"
     plain = _without_comments(text)
     if re.search(r"<track\b|<!\[CDATA\[", text) or output.suffix != ".xml":
-        FORMAT.save(survivors.as_table(), output, like=path)
+        _save_boxes(file, survivors, output)
         return
     # Rows are shapes with a label, as the reader counts them.
     spans: dict[tuple[int, int], str] = {}
@@ -153,7 +157,8 @@ def rewrite_cvat(path: Path, survivors: Survivors, output: Path) -> None:
             if not _attribute(shape[1], "label"):
                 continue
             found = _SCORE_TEXT.finditer(plain, *shape.span())
-            texts = [each.span(2) for each in found if each[2].strip()]
+            given = [each for each in found if each[3].strip()]
+            texts = [each.span(3) for each in given]
             row = len(scores)
             scores.append(_number(plain[slice(*texts[0])]) if texts else math.nan)
             if row >= survivors.total:
@@ -170,17 +175,35 @@ def rewrite_cvat(path: Path, survivors: Survivors, output: Path) -> None:
                     f'{side}="{_plain(value)}"' for side, value in zip(CVAT_SIDES, box, strict=True)
                 )
                 label = html.escape(_attribute(shape[1], "label"))
-                value = f'<attribute name="{SCORE}">{scores[row] if score is None else score!r}</attribute>'
+                name = given[0][2] if given else SCORE
+                value = f'<attribute name="{name}">{scores[row] if score is None else score!r}</attribute>'
                 new = f'<box label="{label}" occluded="0" {sides} z_order="0">{value}</box>'
                 spans[shape.start(1), shape.end()] = new
     # Scores between comments or in pieces are numbers to a parser alone.
     if len(scores) != survivors.total or any(map(math.isnan, scores)):
-        FORMAT.save(survivors.as_table(), output, like=path)
+        _save_boxes(file, survivors, output)
         return
     if survivors.are_compared:
         survivors.check_rows(np.arange(survivors.total), scores, None)
     survivors.check_files()
     write_atomically(output, _replace_spans(text, spans).encode())
+
+
+def _save_boxes(file: Path, survivors: Survivors, output: Path) -> None:
+    """Write the boxes and scores of survivors alone, and tell what else the file has."""
+    table, root = survivors.as_table(), read_xml(file).root
+    FORMAT.save(table, output, like=file)
+    if root.find("track") is not None:
+        text = f"{output}: the tracks of {file} are written as images, one per frame."
+        warn_user(BoxscoreWarning(text, severity="note"))
+    # Attributes of shapes have a name, unlike those that labels declare; ``save`` warns of rotated boxes.
+    names = [name for each in root.iter("attribute") if (name := each.get("name"))]
+    lost = [repr(name) for name in dict.fromkeys(names) if name.lower() not in SCORES]
+    what = [f"attributes of shapes ({short_list(lost)})"] * bool(lost)
+    if table.rotated is None and any(_number(each.get("rotation") or "0") % 360 for each in root.iter()):
+        what.append("the rotation of shapes")
+    if what:
+        warn_user(f"{output}: leaves out {' and '.join(what)}: only boxes and their scores are written.")
 
 
 def by_image(corrections: Sequence[Correction]) -> dict[Id, list[Correction]]:
