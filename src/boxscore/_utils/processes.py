@@ -83,7 +83,7 @@ def _cores() -> int:
 
 @functools.cache
 def _quota() -> float:
-    """Return the cores that control groups of Linux allow (``docker run --cpus``), or infinity."""
+    """Return the cores that control groups of Linux allow, as containers limit them, or infinity."""
     try:
         own = Path("/proc/self/cgroup").read_text(encoding="utf-8").rpartition("0::/")[2].strip()
     except (OSError, ValueError):

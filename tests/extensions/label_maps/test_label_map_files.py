@@ -350,7 +350,7 @@ REFUSED: dict[str, tuple[list[str], Any, str]] = {
     "panoptic: a table without ids": (
         PANOPTIC,
         lambda: change("pdt.json", '"id": 300, ', ""),
-        "an annotation must have id. Got none in annotation 0 of pdt.json.",
+        "segments_info[0] must have id. Got none in annotation 0 of pdt.json.",
     ),
     "panoptic: rules of the other command": (
         [*PANOPTIC, "--rules", "mmseg"],
