@@ -452,6 +452,17 @@ def test_a_class_map_of_sagemaker_may_not_change(tmp_path: Path) -> None:
         load_ground_truth(path)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_kinds_of_datumaro_are_named_as_they_are_written(count: int, tmp_path: Path) -> None:
+    path = write(tmp_path, "datumaro")
+    content = json.loads(path.read_text())
+    content["items"][0]["annotations"] += [{"type": kind} for kind in ("bus", "label")] * count
+    path.write_text(json.dumps(content))
+    kinds = f"{count} of type bus, {count} label{'s' * (count > 1)}"
+    with pytest.warns(BoxscoreWarning, match=f"are objects: {kinds}"):
+        load_ground_truth(path)
+
+
 def test_a_label_of_datumaro_must_be_declared(tmp_path: Path) -> None:
     path = write(tmp_path, "datumaro")
     path.write_text(path.read_text().replace('"label_id": 1', '"label_id": 7'))

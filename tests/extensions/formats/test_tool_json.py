@@ -635,7 +635,8 @@ def test_tasks_that_are_not_completed_are_left_out(tmp_path: Path) -> None:
 def test_pages_of_scale(tmp_path: Path) -> None:
     task = {**TASK, "response": {"annotations": [SCALE_BOX]}}
     facts = {"total": 1, "limit": 100, "offset": 0, "has_more": False, "next_token": None}
-    for page in ({"docs": [task], **facts}, {**facts, "docs": [task]}, {"docs": [task]}):
+    unknown = {"status": "ok", "meta": {"docs": [1]}, "docs": [task], "has_more": False}
+    for page in ({"docs": [task], **facts}, {**facts, "docs": [task]}, {"docs": [task]}, unknown):
         path = dump(tmp_path / "page.json", page)
         assert detect_format(path)[0] == "scale"
         assert objects(load_ground_truth(path)) == [("a", "cat", CAT)]
@@ -648,6 +649,9 @@ def test_pages_of_scale(tmp_path: Path) -> None:
             load_ground_truth(dump(tmp_path / "page.json", page))
     last = {**more, "has_more": False}
     assert len(load_ground_truth(dump(tmp_path / "page.json", last))) == 1
+    # A task may have a key of that name.
+    for content in ({**task, "docs": [1]}, {**task, "metadata": {"docs": [1]}}):
+        assert len(load_ground_truth(dump(tmp_path / "task.json", content))) == 1
 
 
 def test_shapes_of_scale(tmp_path: Path) -> None:
@@ -852,15 +856,16 @@ def test_other_json_lines_stay_what_they_are(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- LabelMe, as X-AnyLabeling writes it
 
 
-def test_ground_truth_of_left_out_shapes_alone_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "kinds"), [("linestrip", "linestrips"), ("points", "points"), ("bus", "buses"), ("box", "boxes")]
+)
+def test_ground_truth_of_left_out_shapes_alone_is_refused(kind: str, kinds: str, tmp_path: Path) -> None:
     """It would give a score of no ground truth."""
     path = write(tmp_path, "labelme")
     for file in path.iterdir():
         content = json.loads(file.read_text())
         for shape in content["shapes"]:
-            shape["shape_type"] = "linestrip"
+            shape["shape_type"] = kind
         file.write_text(json.dumps(content))
-    with pytest.raises(
-        FileFormatError, match=r"have boxes or regions with a class\. Got only 2 linestrips in"
-    ):
+    with pytest.raises(FileFormatError, match=rf"have boxes or regions with a class\. Got only 2 {kinds} in"):
         boxscore.load_ground_truth(path)

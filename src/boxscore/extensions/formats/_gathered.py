@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -115,7 +114,7 @@ class Gathered:
         self._masks: list[Any] = []
         self._corners: list[FloatArray | None] = []
         self._origins: list[Origin] = []
-        self._left_out: Counter[str] = Counter()
+        self._left_out: Counter[tuple[str, str]] = Counter()
         self._image_labels: Counter[str] = Counter()
         self._polygons = 0
         self._has_areas = False
@@ -277,9 +276,9 @@ class Gathered:
         box = box_around(corners.ravel())
         self.add(image, label, box, origin, score=score, area=float(sides), corners=corners)
 
-    def leave_out(self, kind: str) -> None:
-        """Count a shape that is skipped."""
-        self._left_out[kind] += 1
+    def leave_out(self, noun: str, rest: str = "") -> None:
+        """Count a shape that is skipped, by a noun in the singular, or none, and the words after it."""
+        self._left_out[noun, rest] += 1
 
     def leave_out_images(self, count: int, kind: str) -> None:
         """Warn that images without annotations are skipped; raise if no other image is left."""
@@ -297,7 +296,7 @@ class Gathered:
     def rows(self, *, of_results: bool, classes: Sequence[str] | None = None, **given: Any) -> Rows:
         """Return all images and objects as rows; ``classes`` are the declared ones."""
         # A classification data set has no objects, not even skipped ones.
-        if self._image_labels and not self._image and not self._left_out.keys() - {"label"}:
+        if self._image_labels and not self._image and not self._left_out.keys() - {("label", "")}:
             shown = ", ".join(repr(label)[:40] for label, _ in self._image_labels.most_common(3))
             raise FileFormatError(
                 "detections" if of_results else "ground truth",
@@ -372,11 +371,11 @@ class Gathered:
         )
 
 
-def _counted_kinds(kinds: Counter[str], most: int) -> str:
-    """List kinds with their counts, the most common first; they begin with a plural."""
-    singular = {kind: re.sub(r"^([a-z]+)s(?![a-z])", r"\1", kind) for kind in kinds}
+def _counted_kinds(kinds: Counter[tuple[str, str]], most: int) -> str:
+    """List kinds, each a noun and the words after it, with their counts, the most common first."""
     return ", ".join(
-        f"{count:,} {kind if count > 1 else singular[kind]}" for kind, count in kinds.most_common(most)
+        f"{counted(count, noun) if noun else f'{count:,}'} {rest}".rstrip()
+        for (noun, rest), count in kinds.most_common(most)
     )
 
 

@@ -73,7 +73,7 @@ class BddFormat(RowFormat):
             image = gathered.image(frame.name, size.width, size.height)
             for number, label in enumerate(frame.labels or []):
                 if label.box2d is None:
-                    gathered.leave_out("labels without box2d")
+                    gathered.leave_out("label", "without box2d")
                     continue
                 # The box is two corners.
                 box = (label.box2d.x1, label.box2d.y1, label.box2d.x2, label.box2d.y2)

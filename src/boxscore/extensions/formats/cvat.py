@@ -259,11 +259,11 @@ def _add(
     if shape.tag in ("tag", "attribute"):
         return
     if shape.tag not in ("box", "polygon", "ellipse", "mask"):
-        gathered.leave_out(f"<{shape.tag}>")
+        gathered.leave_out("", f"<{shape.tag}>")
         return
     origin: Any = _Where(file, shape)
     if not label:
-        gathered.leave_out(f"<{shape.tag}> without label")
+        gathered.leave_out("", f"<{shape.tag}> without label")
         return
     # Polygon points are separated by semicolons, their coordinates by commas.
     if shape.tag == "polygon":

@@ -139,7 +139,7 @@ def _add(annotation: _Annotation, image: int, origin: Origin, gathered: Gathered
     if annotation.tag is not None:
         gathered.label_image(label or "a tag")
     elif box is None and polygon is None:
-        gathered.leave_out("annotations without box or polygon")
+        gathered.leave_out("annotation", "without box or polygon")
     elif not label:
         raise FileFormatError("an annotation", "have a name", got="none", place=str(origin))
     elif polygon is not None:

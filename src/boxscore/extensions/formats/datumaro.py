@@ -103,8 +103,10 @@ def _add(annotation: _Annotation, names: list[str], image: int, origin: Origin, 
         gathered.label_image(
             names[number] if number is not None and 0 <= number < len(names) else str(number)
         )
+        gathered.leave_out("label")
+        return
     if annotation.type not in ("bbox", "polygon"):
-        gathered.leave_out(annotation.type[:20])
+        gathered.leave_out("", f"of type {annotation.type[:20]}")
         return
     # A label is a position in the file's list.
     number = annotation.label_id

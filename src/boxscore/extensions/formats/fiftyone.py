@@ -142,7 +142,7 @@ def _add(gathered: Gathered, image: int, detections: list[_Detection], kind: str
     for number, detection in enumerate(detections):
         origin = Origin(kind, number, path)
         if not detection.label:
-            gathered.leave_out("detections without label")
+            gathered.leave_out("detection", "without label")
             continue
         gathered.add_box(
             image, detection.label, detection.bounding_box, "xywh", origin, score=detection.confidence

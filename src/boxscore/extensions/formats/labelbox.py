@@ -258,7 +258,8 @@ def _add(
     """Add a box or a polygon; count what is neither."""
     box = item.bounding_box or item.bbox
     if box is None and item.polygon is None:
-        gathered.leave_out((item.annotation_kind or "annotations of another kind").removeprefix("Image")[:30])
+        kind = (item.annotation_kind or "").removeprefix("Image")[:30]
+        gathered.leave_out(*((kind,) if kind else ("annotation", "of another kind")))
         return
     if item.page is not None or item.page_number is not None:
         cause = "boxscore evaluates images, not pages of documents"

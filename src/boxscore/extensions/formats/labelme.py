@@ -120,4 +120,4 @@ def _add(shape: _Shape, image: int, origin: Origin, gathered: Gathered) -> None:
     elif kind == "polygon":
         gathered.add_polygon(image, label, corners, origin, score=score)
     else:
-        gathered.leave_out(f"{kind[:20]}s")
+        gathered.leave_out("point" if kind == "points" else kind[:20])

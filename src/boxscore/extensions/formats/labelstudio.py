@@ -176,7 +176,8 @@ class LabelStudioFormat(RowFormat):
         for name in names_of_images(table, "Label Studio", by_last_part=True):
             if last_part(self._prefix + quote(name)) != name.rpartition("/")[2]:
                 rule = "be an address up to the names of images, as of a folder"
-                cause = "e.g. /data/local-files/?d=images/ or s3://bucket/images/"
+                # No example with a query: messages hide what is like the query that the user gave.
+                cause = "e.g. https://host/ or s3://bucket/"
                 raise InputError("--image-prefix", rule, got=repr(self._prefix), cause=cause)
         sizes_of_images(table, "Label Studio", rows_of_images(table))
 
@@ -318,7 +319,7 @@ def _add(
                     ", ".join(map(str, value.choices)) if isinstance(value.choices, list) else kind
                 )
             if kind not in ("choices", "textarea", "rating", "taxonomy", "number"):
-                gathered.leave_out(f"of type {kind[:30]}" if kind else "regions without label")
+                gathered.leave_out(*(("", f"of type {kind[:30]}") if kind else ("region", "without label")))
             continue
         region_origin = Origin(f"task {origin.number}, region", number, origin.file)
         across, down = result.original_width or width, result.original_height or height

@@ -146,7 +146,7 @@ def _leave_out_shapes(data: _Data, gathered: Gathered) -> None:
     """Count the shapes of an object that are not boxes."""
     for shape in _Data.__struct_fields__[1:]:
         for _ in getattr(data, shape):
-            gathered.leave_out(f"{shape}s")
+            gathered.leave_out(shape)
 
 
 def _image_name(properties: dict[str, Any]) -> str:

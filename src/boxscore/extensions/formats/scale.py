@@ -16,7 +16,6 @@ nucleus-python-client ``annotation.py`` and ``prediction.py``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,19 +32,16 @@ from boxscore.extensions.formats._gathered import (
     Point,
     decoded,
     flat_points,
+    json_text,
     last_part,
     named,
     records_of,
 )
 from boxscore.extensions.formats._json_folders import is_coco_results
+from boxscore.formats._coco_records import DECODING_ERRORS
 from boxscore.formats._format import ReadOptions
 from boxscore.formats._rows import RowFormat, Rows
 from boxscore.formats._sniffer import Sniffer
-
-_PAGE = re.compile(
-    r'\s*\{(?:\s*"(?:total|limit|offset|has_more|next_token)"\s*:\s*(?:"[^"]*"|[\w.-]*)\s*,)*\s*"docs"\s*:'
-)
-"""The beginning of a page of the API."""
 
 
 class _Shape(msgspec.Struct, gc=False):
@@ -119,9 +115,22 @@ class ScaleFormat(RowFormat):
 FORMAT = ScaleFormat()
 
 
+def _is_page(path: Path) -> bool:
+    """Whether a file is an object with ``docs``, and not a task."""
+    sniffer = Sniffer(path)
+    if not sniffer.text.lstrip().startswith("{") or not sniffer.has_keys("docs"):
+        return False
+    # Lines of objects are read as tasks; content that is wrong raises an error there.
+    try:
+        top = msgspec.json.decode(json_text(path), type=dict[str, msgspec.Raw])
+    except DECODING_ERRORS:
+        return False
+    return "docs" in top and "task_id" not in top
+
+
 def _tasks(path: Path) -> Iterator[tuple[Origin, _Task]]:
     """Yield the tasks of a list, or of a page of the API, each with its place."""
-    if not _PAGE.match(Sniffer(path).text):
+    if not _is_page(path):
         yield from records_of(path, _Task, "a file of tasks of Scale AI")
         return
     page = decoded(path, _Page, record="task", whole=("a page of Scale AI", "an object with docs"))
@@ -170,7 +179,7 @@ def _add(
 ) -> None:
     """Add a box or a polygon; count what is neither."""
     if kind not in ("box", "polygon"):
-        gathered.leave_out(f"{(kind or 'untyped annotation')[:20]}s")
+        gathered.leave_out((kind or "untyped annotation")[:20])
         return
     if not label:
         raise FileFormatError("an annotation", "have a label", got="none", place=str(origin))

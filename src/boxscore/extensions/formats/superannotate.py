@@ -128,10 +128,10 @@ def _add(instance: _Instance, image: int, origin: Origin, gathered: Gathered) ->
         gathered.label_image(label or "a tag")
         return
     if kind not in (*_CORNERS, "polygon"):
-        gathered.leave_out(f"of type {kind[:20]}")
+        gathered.leave_out("", f"of type {kind[:20]}")
         return
     if not label or instance.class_id == -1:
-        gathered.leave_out("without a class")
+        gathered.leave_out("", "without a class")
         return
     # Boxes name their corners, polygons list numbers.
     of_kind: Any = list[float] if kind == "polygon" else dict[str, float]

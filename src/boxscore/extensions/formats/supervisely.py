@@ -138,4 +138,4 @@ def _add(item: _Object, image: int, origin: Origin, gathered: Gathered) -> None:
     elif item.geometry_type == "polygon":
         gathered.add_polygon(image, item.class_title, flat, origin)
     else:
-        gathered.leave_out(f"{item.geometry_type[:20]}s")
+        gathered.leave_out(item.geometry_type[:20])

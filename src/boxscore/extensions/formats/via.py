@@ -209,4 +209,4 @@ def _add(shape: _Shape, label: str, image: int, origin: Origin, gathered: Gather
         pairs = zip(shape.all_points_x, shape.all_points_y, strict=True)
         gathered.add_polygon(image, label, [number for pair in pairs for number in pair], origin)
     else:
-        gathered.leave_out(f"{shape.name[:20]}s")
+        gathered.leave_out(shape.name[:20])

@@ -91,10 +91,10 @@ class VottFormat(RowFormat):
                 # Add a region once per tag.
                 box = region.bounding_box
                 if not region.tags:
-                    gathered.leave_out("regions without a tag")
+                    gathered.leave_out("region", "without a tag")
                     continue
                 if box is None and region.type in ("POLYLINE", "POINT"):
-                    gathered.leave_out(f"{region.type.lower()}s")
+                    gathered.leave_out(region.type.lower())
                     continue
                 for tag in region.tags:
                     if box is not None:
