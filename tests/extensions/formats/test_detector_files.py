@@ -312,6 +312,8 @@ def test_points_of_roboflow_are_masks_and_paths_are_names(tmp_path: Path) -> Non
     assert table.masks is not None
     assert table.masks.area.tolist() == [2500]
     assert TRUTH.images.ids[table.image].tolist() == ["a"]
+    listed = {"a.jpg": {"predictions": [{**prediction, "image_path": "C:\\x\\a.png"}], "image": None}}
+    assert TRUTH.images.ids[load_detections(dump(tmp_path, listed), TRUTH).image].tolist() == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -339,6 +341,16 @@ def test_points_of_roboflow_are_masks_and_paths_are_names(tmp_path: Path) -> Non
                 ]
             },
             "predictions must be of one image. Got '0.jpg', '1.jpg'",
+        ),
+        (
+            {
+                "a.jpg": {
+                    "predictions": [
+                        {**of_roboflow("a.jpg", FOUND["a.jpg"])["predictions"][0], "image_path": "x/d.png"}
+                    ]
+                }
+            },
+            "a response must be of the image that it is listed under. Got image_path 'x/d.png' in",
         ),
     ],
 )

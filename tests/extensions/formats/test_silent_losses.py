@@ -182,8 +182,16 @@ def test_json_files_in_linked_folders(tmp_path: Path) -> None:
     (results / "loop").symlink_to(tmp_path, target_is_directory=True)
     (results / "pictures").symlink_to(pictures, target_is_directory=True)
     (results / "b.jpg").symlink_to(tmp_path / "missing.jpg")
+    # Trees of images are not walked to their end.
+    deep = pictures / "1" / "2" / "3" / "4"
+    (deep / "5").mkdir(parents=True)
+    (deep / "5" / "e.json").write_text(json.dumps(content))
     before = found(results)
     assert len(before) == 2
+    (deep / "5" / "e.json").rename(deep / "e.json")
+    with pytest.raises(FileFormatError, match=r"not in links to them\. Got .*pictures"):
+        found(results)
+    (deep / "e.json").unlink()
     (results / "link").symlink_to(other, target_is_directory=True)
     with pytest.raises(
         FileFormatError, match=r"JSON files must be in folders, not in links to them\. Got .*link"

@@ -220,7 +220,9 @@ def test_label_studio_tasks_without_regions_are_recognized(tmp_path: Path, run: 
     assert boxscore.load_ground_truth(output).images.file_names.tolist() == ["a.jpg", "c d.png", "e.jpg"]
 
 
-@pytest.mark.parametrize("prefix", ["images", "https://x.org/get?file=", "d?d="])
+@pytest.mark.parametrize(
+    "prefix", ["images", "https://x.org/get?file=", "d?d=", "http://h/x?d=", "http://h/x?d=images/"]
+)
 def test_addresses_that_do_not_end_in_the_name_are_refused(prefix: str, tmp_path: Path, run: Run) -> None:
     gt, dt = write_coco(tmp_path)
     output = tmp_path / "tasks.json"
@@ -230,6 +232,7 @@ def test_addresses_that_do_not_end_in_the_name_are_refused(prefix: str, tmp_path
         f"--image-prefix must be an address up to the names of images, as of a folder. Got '{prefix[:9]}"
         in error
     )
+    assert "e.g. https://host/ or s3://bucket/" in error
     assert not output.exists()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,7 +121,7 @@ def _check_link(link: Path, path: Path) -> None:
     target, whole = link.resolve(), path.resolve()
     if whole.is_relative_to(target) or (target.is_relative_to(whole) and not _is_hidden(target, whole)):
         return
-    if _has_json(link):
+    if _has_json(link, depth=DEEPEST):
         rule, cause = (
             "be in folders, not in links to them",
             f"pass {target}, or replace the link by the folder",
@@ -128,11 +129,14 @@ def _check_link(link: Path, path: Path) -> None:
         raise FileFormatError("JSON files", rule, got=f"the link {link}", place=str(path), cause=cause)
 
 
-def _has_json(folder: Path) -> bool:
-    """Whether a folder has JSON files at any depth."""
-    return any(
-        file.name.lower().endswith(".json") and not _is_hidden(file, folder) for file in folder.rglob("*")
-    )
+def _has_json(folder: Path, *, depth: int | None = None) -> bool:
+    """Whether a folder has JSON files, at any depth or at most ``depth`` folders deep."""
+    for inner, folders, names in os.walk(folder):
+        if any(name.lower().endswith(".json") and not name.startswith(".") for name in names):
+            return True
+        is_deepest = depth is not None and len(Path(inner).relative_to(folder).parts) >= depth
+        folders[:] = [name for name in folders if not is_deepest and not name.startswith(".")]
+    return False
 
 
 def _is_hidden(inner: Path, folder: Path) -> bool:

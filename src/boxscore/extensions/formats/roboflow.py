@@ -23,9 +23,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from boxscore.data.image_names import stems_of
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.errors import FileFormatError
-from boxscore.extensions.formats._gathered import Gathered, Origin, Point, decoded, decoded_text, flat_points
+from boxscore.extensions.formats._gathered import (
+    Gathered,
+    Origin,
+    Point,
+    decoded,
+    decoded_text,
+    flat_points,
+    last_part,
+)
 from boxscore.extensions.formats._json_folders import check_keys, files_of_images, first_json
 from boxscore.extensions.formats._responses import DetectionsFormat
 from boxscore.formats._format import ReadOptions
@@ -78,7 +87,7 @@ class RoboflowFormat(DetectionsFormat):
     def rows_of(self, path: Path, options: ReadOptions, ground_truth: GroundTruth | None) -> Rows:
         """Read every response."""
         gathered = Gathered(path, options, endings=False, any_corners=False)
-        for file, named_after, content in _responses_of(path):
+        for file, named_after, content, is_key in _responses_of(path):
             found = _unwrapped(content, file)
             text = msgspec.json.encode(found)
             response = decoded_text(text, file, _Response, record="prediction", whole=_WHOLE)
@@ -87,6 +96,9 @@ class RoboflowFormat(DetectionsFormat):
                 got = ", ".join(map(repr, sorted(map(str, names))[:3]))
                 raise FileFormatError("predictions", "be of one image", got=got, place=str(file))
             name = (names.pop() if names else None) or named_after
+            if is_key and len({*stems_of([last_part(name), last_part(named_after)])}) > 1:
+                rule, got = "be of the image that it is listed under", f"image_path {name!r}"
+                raise FileFormatError("a response", rule, got=got, place=str(file))
             size = response.image or _Size()
             image = gathered.image(name, _number(size.width), _number(size.height))
             for number, prediction in enumerate(response.predictions):
@@ -135,16 +147,19 @@ def _check_sizes(rows: Rows, ground_truth: GroundTruth) -> None:
     )
 
 
-def _responses_of(path: Path) -> Iterator[tuple[Path, str, Any]]:
-    """Yield the file, the image and the response of every image; an object may have several, by file name."""
+def _responses_of(path: Path) -> Iterator[tuple[Path, str, Any, bool]]:
+    """Yield the file, the image and the response of every image; an object may have several, by file name.
+
+    The last value says whether the name is that of an object's key.
+    """
     for file, named_after in files_of_images(path):
         content = decoded(file, Any, record="prediction", whole=_WHOLE)
         if isinstance(content, dict) and content and all(map(_is_image, content)):
             check_keys(file)
             for name, response in content.items():
-                yield Path(f"{file}, {name[:60]}"), name, response
+                yield Path(f"{file}, {name[:60]}"), name, response, True
         else:
-            yield file, named_after, content
+            yield file, named_after, content, False
 
 
 def _is_image(name: str) -> bool:
