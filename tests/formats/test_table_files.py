@@ -391,6 +391,14 @@ def test_what_a_record_may_not_be(line: str, message: str, tmp_path: Path) -> No
         load_ground_truth(path, box_format="xyxy")
 
 
+def test_objects_that_are_not_objects(tmp_path: Path) -> None:
+    path = save_records(tmp_path / "gt.jsonl", [{**OBJECTS[0], "objects": [3]}])
+    with pytest.raises(
+        FileFormatError, match=r"objects must be a list of objects\. Got a list with an integer in line 1"
+    ):
+        load_ground_truth(path, box_format="xyxy")
+
+
 def test_lists_of_other_lengths(tmp_path: Path) -> None:
     for ending in (".jsonl", ".parquet"):
         path = save_records(tmp_path / f"gt{ending}", [{**LISTS[0], "labels": ["cat"]}])
