@@ -121,6 +121,55 @@ def test_a_new_file_that_the_next_run_would_read(here: Path, run: Run) -> None:
     run("convert", "--gt", "project", "--to", "coco", "-o", "beside.json")
 
 
+def test_a_new_file_beside_part_files(here: Path, run: Run) -> None:
+    run(
+        "convert", "--dt", "dt.json", "--gt", "gt.json", "-o", "parts", "--to", "parquet", "--partitions", "2"
+    )
+    command = ["nms", "parts", "--iou-threshold", ".5", "--output"]
+    assert refusal(run, *command, "parts/kept.parquet") == (
+        "--output must be outside --detections 'parts'. Got 'parts/kept.parquet'; the next run would read it "
+        "as input."
+    )
+    # Part files are not read in folders below.
+    Path("parts/below").mkdir()
+    run(*command, "parts/below/kept.parquet")
+    run(*command, "parts/kept.json")
+
+
+def test_a_report_that_the_next_run_would_read(here: Path, run: Run) -> None:
+    Path("found").mkdir()
+    found = {"labels": [0], "scores": [0.5], "bboxes": [[0, 0, 5, 5]]}
+    for image in json.loads(Path("gt.json").read_text())["images"]:
+        Path(f"found/{Path(image['file_name']).stem}.json").write_text(json.dumps(found))
+    command = ["report", "gt.json", "found", "--report"]
+    assert refusal(run, *command, "found/report") == (
+        "--report must be outside --detections 'found'. Got 'found/report'; the next run would read its "
+        "result.json as input."
+    )
+    run(*command, "report")
+
+
+def test_a_new_file_beside_folders_that_are_read(here: Path, run: Run) -> None:
+    """Labels and annotations are read in a folder of the data set, not beside it."""
+    shutil.copytree(SHAPES_VOC / "VOC2007", "voc", ignore=shutil.ignore_patterns("JPEGImages"))
+    Path("yolo/labels/val").mkdir(parents=True)
+    Path("yolo/images/val").mkdir(parents=True)
+    Path("yolo/images/val/a.jpg").write_bytes(b"")
+    Path("yolo/labels/val/a.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    Path("yolo/data.yaml").write_text("val: images/val\nnames: [cat]\n")
+    for data, inner in (("voc", "Annotations/new.xml"), ("yolo", "labels/val/new.txt")):
+        command = ["stats", data, "--image-set", "test" if data == "voc" else "val"]
+        before = run(*command).out
+        run(*command, "-o", f"{data}/new.csv")
+        shutil.copy(f"{data}/new.csv", f"{data}/new.txt")
+        assert run(*command).out == before
+        Path(f"{data}/new.txt").unlink()
+        run(*command, "-o", f"{data}/new.txt")
+        assert run(*command).out == before
+        message = refusal(run, "convert", data, *command[2:], "--to", "coco", "-o", f"{data}/{inner}")
+        assert "the next run would read it as input" in message
+
+
 def test_what_is_no_input_is_replaced(here: Path, run: Run) -> None:
     """An earlier result beside the data, a report among them, and no path that a word only looks like."""
     shutil.copytree(SHAPES_VOC / "VOC2007", "voc", ignore=shutil.ignore_patterns("JPEGImages"))

@@ -70,8 +70,10 @@ def inputs_protected(
             for pattern in output.option.writes:
                 if pattern == ITSELF:
                     refuse_replacing(output.name, output.path)
-                    inputs.refuse_joining(output)
+                    inputs.refuse_joining(output, output.path)
                     continue
+                if "*" not in pattern:
+                    inputs.refuse_joining(output, output.path / pattern)
                 for path in sorted(output.path.glob(pattern)):
                     refuse_replacing(f"a file in {output.name}", path)
         for first, second in itertools.permutations(outputs, 2):
@@ -120,14 +122,15 @@ class _Inputs:
                 return f"a file in {within.name} {within.path}"
         return None
 
-    def refuse_joining(self, output: _Named) -> None:
+    def refuse_joining(self, output: _Named, path: Path) -> None:
         """Reject a new file that the next run would read with the files of an input folder."""
-        if _state(output.path) is not None:
+        if _state(path) is not None:
             return
-        for within, endings in self._around(output.path):
-            if output.path.suffix.lower() in endings:
+        for within, endings in self._around(path):
+            if path.suffix.lower() in endings and _joins(within.path, path):
                 rule = f"be outside {within.name} {str(within.path)!r}"
-                cause = "the next run would read it as input"
+                read = "it" if path == output.path else f"its {path.name}"
+                cause = f"the next run would read {read} as input"
                 raise InputError(output.name, rule, got=repr(str(output.path)), cause=cause)
 
     def _around(self, path: Path) -> Iterator[tuple[_Named, tuple[str, ...]]]:
@@ -173,6 +176,14 @@ def _endings_read(folder: Path) -> tuple[str, ...]:
     except BoxscoreError:  # a folder of images or of an unknown format
         return ()
     return opened.format.folder_endings if opened.is_direct else ()
+
+
+def _joins(folder: Path, file: Path) -> bool:
+    """Whether a new file with one of the endings that are read in a folder would be read there."""
+    from boxscore.formats.registry import capability, open_at
+
+    joins = capability(open_at(folder).format, "joins")
+    return joins is None or bool(joins(*(Path(os.path.realpath(path)) for path in (folder, file))))
 
 
 def _refuse_same(output: _Named, other: _Named) -> None:

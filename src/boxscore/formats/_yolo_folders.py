@@ -125,6 +125,13 @@ def read_elsewhere(path: Path) -> list[Path]:
     return list(dict.fromkeys(read))
 
 
+def joins(folder: Path, file: Path) -> bool:
+    """Whether a new file would be read with the labels of a folder: not if it has a description of others."""
+    return _description(folder) is None or any(
+        Path(os.path.realpath(path)) in file.parents for path in read_elsewhere(folder)
+    )
+
+
 def read_in_split(path: Path, image_set: str | Path | None) -> list[Path]:
     """Return the image lists and folders of a split."""
     source = _source(path)

@@ -76,7 +76,7 @@ class ParquetFormat(TableFormat):
     """Parquet files, and folders of part files."""
 
     name = "parquet"
-    endings = (".parquet",)
+    endings = folder_endings = (".parquet",)
     holds: ClassVar[Mapping[str, frozenset[str]]] = {
         "ground truth": HELD_BY_TABLES | {"classes", "masks"} | _SHAPES,
         "detections": frozenset({"columns", "masks"}) | _SHAPES,
@@ -270,6 +270,11 @@ def _is_of_objects(field: Any) -> bool:
     """Whether a column holds lists of boxes of images."""
     pa, _ = arrow()
     return field.name.lower() in OBJECTS and bool(pa.types.is_nested(field.type))
+
+
+def joins(folder: Path, file: Path) -> bool:
+    """Whether a new file would be read with the part files of a folder."""
+    return file.parent == folder and file.suffix == ".parquet"
 
 
 def part_files(path: Path, options: ReadOptions) -> list[Path]:

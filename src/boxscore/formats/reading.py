@@ -232,7 +232,7 @@ def check_other_formats(
     """Name files of other formats in the folders of a table; raise if only they describe some images."""
     for each in opened.files or (opened,):
         is_listed = not isinstance(each.data, VirtualPath)
-        if is_listed and (each.data.is_dir() or each.format.folder_endings):
+        if is_listed and (each.data.is_dir() or capability(each.format, "read_elsewhere")):
             ask("files of another format", each, table, options, ground_truth)
 
 

@@ -194,6 +194,10 @@ _CAPABILITIES = {
     ("darknet", "files_of_results"): "boxscore.extensions.formats._yolo_rewriting:files_of_results",
     ("yolo", "read_elsewhere"): "boxscore.formats._yolo_folders:read_elsewhere",
     ("darknet", "read_elsewhere"): "boxscore.formats._yolo_folders:read_elsewhere",
+    ("parquet", "joins"): "boxscore.formats.parquet:joins",
+    ("voc", "joins"): "boxscore.formats.voc:joins",
+    ("yolo", "joins"): "boxscore.formats._yolo_folders:joins",
+    ("darknet", "joins"): "boxscore.formats._yolo_folders:joins",
     ("coco", "ground_truth_of_share"): "boxscore.extensions.large._coco_shares:ground_truth_of_share",
     ("voc", "ground_truth_of_share"): "boxscore.extensions.large._voc_shares:ground_truth_of_share",
     ("yolo", "ground_truth_of_share"): "boxscore.extensions.large._yolo_shares:ground_truth_of_share",
@@ -216,7 +220,8 @@ _CAPABILITIES = {
 - ``rewrite(path, survivors, output)`` copies the surviving rows of results, unchanged unless they have a new
   score or box; without it, ``save`` writes them. ``files_of_results(path)`` lists the files of results in
   reading order.
-- ``read_elsewhere(path)`` lists files and folders that a data set refers to.
+- ``read_elsewhere(path)`` lists files and folders that a data set refers to. ``joins(folder, file)`` says
+  whether a new file in a folder would be read; without it, every file with one of ``folder_endings`` is.
 - ``ground_truth_of_share(path, options, share)`` and ``detections_of_share(path, options, ground_truth,
   share)`` read a subset of the images.
 - ``options_of_detections`` are names of options, as in ``takes``, that only apply to detections.

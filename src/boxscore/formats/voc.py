@@ -164,6 +164,13 @@ def _cause_of_missing_xml(path: Path, annotations: Path) -> str:
     return "it has .txt files: if they are YOLO labels, give it" if any(annotations.glob("*.txt")) else ""
 
 
+def joins(folder: Path, file: Path) -> bool:
+    """Whether a new file would be read with the annotations, image sets or results of a folder."""
+    annotations = folder / "Annotations" if (folder / "Annotations").is_dir() else folder
+    within = {".xml": annotations, ".txt": folder / "ImageSets" / "Main"}.get(file.suffix.lower())
+    return file.parent == within or (file.parent == folder and file.match(RESULTS))
+
+
 # ---------------------------------------------------------------- image sets
 
 
