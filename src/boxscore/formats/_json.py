@@ -252,29 +252,13 @@ def explain(
             if length and "malformed" in str(other):
                 return _malformed_error(str(other), text, path)
     keys = [] if found is None else [shortened(key, 60) for key in found[0]]
-    head, of_values, rest = json_path.partition("[...]")
-    for key in keys[1:]:
-        rest = rest.replace("[...]", f"[{key!r}]", 1)
-    # Name the record by its index, or the value of an object by its key.
-    index = re.search(r"\[(\d+)\]", head)
-    number = int(index[1]) if index else 0
-    if index:
-        field, where = json_path[index.end() :], f"{record} {number} of {path}"
-    elif of_values:
-        field, where = rest, f"{repr(keys[0]) if keys else 'a value'} of {path}"
-    else:
-        field, where = json_path, str(path)
-    # A list in a list, or in an object: the inner one has the records.
-    inner = re.match(r"\[(\d+)\]", field) if index or of_values else None
-    if inner:
-        outer = f"list {number} of {path}" if index else where
-        field, where = field[inner.end() :], f"{record} {inner[1]} of {outer}"
-    field = field.lstrip(".")
+    is_object = missing is not None or (kinds is not None and kinds[1].startswith("object"))
+    field, where, number = _place(json_path, keys, record, path, is_object=is_object)
     article = "an" if record[0] in "aeiou" else "a"
-    what = field or (f"{article} {record}" if index or of_values else whole[0])
+    what = field or (whole[0] if number is None else f"{article} {record}")
     # A missing key.
     if missing:
-        cause = "" if field else _cause_of_missing(record, missing[1], number > 0)
+        cause = "" if field else _cause_of_missing(record, missing[1], bool(number))
         if not cause and not field and whole[1] in ("a list", "a list of results"):
             cause = ask("file of another kind", path)
         return FileFormatError(what, f"have {missing[1]}", got="none", place=where, cause=cause)
@@ -284,7 +268,7 @@ def explain(
         if {"int", "float"} <= {*named}:  # an id or a count, where 7.0 is accepted as 7
             named.remove("float")
         wanted = " or ".join(_KINDS.get(kind, kind) for kind in named)
-        wanted = wanted if index or of_values or field else whole[1] or wanted
+        wanted = wanted if number is not None or field else whole[1] or wanted
         return FileFormatError(what, f"be {wanted}", got=_KINDS.get(kinds[2], kinds[2]), place=where)
     # A list of another length, or a number too large for a float.
     if length:
@@ -293,6 +277,35 @@ def explain(
     if "out of range" in rule:
         return FileFormatError(what, "be finite", got="a number too large for a float", place=where)
     return FileFormatError(f"{where}: {what}: {rule}.")
+
+
+def _place(
+    json_path: str, keys: Sequence[str], record: str, path: Path, *, is_object: bool
+) -> tuple[str, str, int | None]:
+    """Return the field of an error, where it is, and the number of its record; None outside of records.
+
+    ``keys`` are those that ``[...]`` stands for. ``is_object`` says whether an object must be at the path.
+    """
+    head, of_values, rest = json_path.partition("[...]")
+    for key in keys[1:]:
+        rest = rest.replace("[...]", f"[{key!r}]", 1)
+    # Name the record by its index, or the value of an object by its key. Records below a key are objects;
+    # other lists there hold values.
+    index = re.search(r"\[(\d+)\]", head)
+    below = json_path[index.end() :] if index else ""
+    if index and not (index.start() == 0 or of_values or below[:1] == "." or (is_object and not below)):
+        index = None
+    if not (index or of_values):
+        return json_path.lstrip("."), str(path), None
+    number = int(index[1]) if index else 0
+    field = below if index else rest
+    where = f"{record} {number} of {path}" if index else f"{repr(keys[0]) if keys else 'a value'} of {path}"
+    # A list in a list, or in an object: the inner one has the records.
+    inner = re.match(r"\[(\d+)\]", field)
+    if inner:
+        outer = f"list {number} of {path}" if index else where
+        field, where = field[inner.end() :], f"{record} {inner[1]} of {outer}"
+    return field.lstrip("."), where, number
 
 
 def kind_of(value: Any) -> str:

@@ -438,7 +438,9 @@ def test_masks_of_an_inferencer(tmp_path: Path) -> None:
         ({"scores": []}, "must have as many scores as boxes (1). Got 0"),
         ({"bboxes": [[1, 2, 3, 4, 0.5]]}, "a box must have four numbers x1, y1, x2, y2. Got 5 numbers"),
         ({"labels": [-1]}, "a label must be a number from 0 to 999,999. Got -1 in detection 0"),
-        ({"labels": ["cat"]}, "must be"),
+        ({"labels": ["cat"]}, "labels[0] must be an integer. Got a string in "),
+        ({"bboxes": [[1, 2, 3, "x"]]}, "bboxes[0][3] must be a number. Got a string in "),
+        ({"masks": ["x"]}, "a detection must be an object. Got a string in detection 0 of "),
     ],
 )
 def test_what_is_wrong_with_json_of_an_inferencer(
