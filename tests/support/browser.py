@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 
 AXE = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+PATIENCE = 20.0
+"""Maximum number of seconds to wait for a page."""
+
 STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
 
 
@@ -26,7 +30,11 @@ class Page:
 
     def open(self, path: Path) -> None:
         self.driver.get(path.resolve().as_uri())
-        assert self.run("return document.documentElement.dataset.ready") == "yes"
+        # A browser that starts on a busy machine may answer before the page has run.
+        until = time.monotonic() + PATIENCE
+        while self.run("return document.documentElement.dataset.ready") != "yes":
+            assert time.monotonic() < until, self.console()
+            time.sleep(0.05)
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
