@@ -29,7 +29,7 @@ from boxscore.cli.arguments import Form, Option
 from boxscore.errors import BoxscoreError, InputError
 
 if TYPE_CHECKING:
-    from boxscore.formats._format import Opened
+    from boxscore.formats._format import Format, Opened
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
 DESCRIPTIONS = (".yaml", ".yml", ".data", ".txt")
@@ -117,7 +117,8 @@ class _Inputs:
         same = {**self._files, **self._folders}.get(_identity(status))
         if same is not None:
             return "" if str(same.path) == str(path) else f"{same.name} {same.path}"
-        for within, endings in self._around(path) if _is_regular(status) else ():
+        for within, format_ in self._around(path) if _is_regular(status) else ():
+            endings = () if format_ is None else format_.folder_endings
             if not endings or path.suffix.lower() in (*endings, *PICTURES):
                 return f"a file in {within.name} {within.path}"
         return None
@@ -126,20 +127,20 @@ class _Inputs:
         """Reject a new file that the next run would read with the files of an input folder."""
         if _state(path) is not None:
             return
-        for within, endings in self._around(path):
-            if path.suffix.lower() in endings and _joins(within.path, path):
+        for within, format_ in self._around(path):
+            if format_ is not None and _joins(format_, within.path, path):
                 rule = f"be outside {within.name} {str(within.path)!r}"
                 read = "it" if path == output.path else f"its {path.name}"
                 cause = f"the next run would read {read} as input"
                 raise InputError(output.name, rule, got=repr(str(output.path)), cause=cause)
 
-    def _around(self, path: Path) -> Iterator[tuple[_Named, tuple[str, ...]]]:
-        """Yield the input folders around a path, with the endings of the files that are read in them."""
+    def _around(self, path: Path) -> Iterator[tuple[_Named, Format | None]]:
+        """Yield the input folders around a path, each with its format, or None if that is unknown."""
         for folder in Path(os.path.realpath(path)).parents if self._folders else ():
             state = _state(folder)
             within = None if state is None else self._folders.get(_identity(state))
             if within is not None:
-                yield within, _endings_read(within.path)
+                yield within, _format_of(within.path)
 
 
 def _with_references(named: _Named) -> Iterator[_Named]:
@@ -167,22 +168,24 @@ def _references(opened: Opened) -> list[Path]:
     return [] if read_elsewhere is None else list(read_elsewhere(opened.path))
 
 
-def _endings_read(folder: Path) -> tuple[str, ...]:
-    """Return the endings of files that may be read in a folder; none if its format is unknown."""
+def _format_of(folder: Path) -> Format | None:
+    """Return the format of a folder that is read as it is; None if that is unknown."""
     from boxscore.formats.registry import open_at
 
     try:
         opened = open_at(folder)
     except BoxscoreError:  # a folder of images or of an unknown format
-        return ()
-    return opened.format.folder_endings if opened.is_direct else ()
+        return None
+    return opened.format if opened.is_direct else None
 
 
-def _joins(folder: Path, file: Path) -> bool:
-    """Whether a new file with one of the endings that are read in a folder would be read there."""
-    from boxscore.formats.registry import capability, open_at
+def _joins(format_: Format, folder: Path, file: Path) -> bool:
+    """Whether a new file would be read in a folder of a format."""
+    from boxscore.formats.registry import capability
 
-    joins = capability(open_at(folder).format, "joins")
+    if file.suffix.lower() not in format_.folder_endings:
+        return False
+    joins = capability(format_, "joins")
     return joins is None or bool(joins(*(Path(os.path.realpath(path)) for path in (folder, file))))
 
 
