@@ -284,7 +284,7 @@ def _place(
 ) -> tuple[str, str, int | None]:
     """Return the field of an error, where it is, and the number of its record; None outside of records.
 
-    ``keys`` are those that ``[...]`` stands for. ``is_object`` says whether an object must be at the path.
+    ``keys`` are the keys at each ``[...]`` of the path. With ``is_object``, the value must be an object.
     """
     head, of_values, rest = json_path.partition("[...]")
     for key in keys[1:]:
@@ -319,7 +319,7 @@ def _decoded_again(text: bytes) -> Any:
 
 
 def _parts_of(json_path: str) -> list[str | int | None]:
-    """Split a path of msgspec, such as ``[3].bbox``; None stands for ``[...]``, any value of an object."""
+    """Split a path of msgspec, such as ``[3].bbox``; ``[...]``, any value of an object, becomes None."""
     parts = re.findall(r"\[(\d+)\]|\.([^.\[]+)|\[\.\.\.\]", json_path)
     return [int(index) if index else key or None for index, key in parts]
 
@@ -327,7 +327,7 @@ def _parts_of(json_path: str) -> list[str | int | None]:
 def _first_wrong(
     value: Any, parts: Sequence[str | int | None], is_wrong: Callable[[Any], bool]
 ) -> tuple[list[str], Any] | None:
-    """Return the first wrong value at a path, and the keys that ``[...]`` stands for; None if none is."""
+    """Return the keys at each ``[...]`` and the first wrong value at a path; None if no value is wrong."""
     for at, part in enumerate(parts):
         if part is None:
             for key, inner in value.items() if isinstance(value, dict) else ():
