@@ -26,7 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
-from boxscore._utils.ordering import run_starts
+from boxscore._utils.ordering import group_starts, run_starts
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.acting import ClassImageRows
@@ -61,7 +61,7 @@ def _values(curves: Curves, protocol: Protocol) -> Values:
     multiplicity = np.ones(len(matches.images)) if weights is None else weights
     # Classes ascend, so each is a slice, [images of the class, S].
     T, K = matches.threshold_count, len(matches.categories)
-    bounds = np.searchsorted(crowds.category, np.arange(K + 1)).tolist()
+    bounds = group_starts(crowds.category, K).tolist()
     best = np.full((T, K), np.nan)
     for t, k in np.ndindex(T, K):
         if curves.positive[k]:

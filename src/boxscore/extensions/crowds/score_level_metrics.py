@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.ordering import stable_order
+from boxscore._utils.ordering import group_starts, stable_order
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.crowds import LEVEL_COUNTS, LEVEL_SIMILARITY, ORIENTED
@@ -54,7 +54,7 @@ def _values(curves: Curves, protocol: Protocol, *, points: Points, orientation: 
         return HeldValues(mean)
     # Read each class with an object at 41 points. The cumulative sum adds one value after the other, as the
     # devkit does.
-    bounds = np.searchsorted(matches.category, np.arange(K + 1)).tolist()
+    bounds = group_starts(matches.category, K).tolist()
     chosen = slice(1, None) if points == STEPS else slice(None, None, 4)
     for t, k in np.ndindex(T, K):
         if curves.positive[k]:

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from boxscore._utils import checks
 from boxscore._utils.array_types import BoolArray, FloatArray
-from boxscore._utils.ordering import group_order, rank_in_runs, stable_order
+from boxscore._utils.ordering import group_order, group_starts, rank_in_runs, stable_order
 from boxscore._utils.text import counted
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -390,9 +390,9 @@ def samples_of(matched: Matches, threshold: int, area: int) -> tuple[Sample, lis
     # Sort counted detections and objects by class, so that a class is a slice of each.
     detections = np.flatnonzero(outcomes.counted)
     classes = len(matched.categories)
-    edges = np.searchsorted(matched.category[detections], np.arange(classes + 1))
+    edges = group_starts(matched.category[detections], classes)
     truths = truths[stable_order(matched.truth_category[truths], classes)]
-    truth_edges = np.searchsorted(matched.truth_category[truths], np.arange(classes + 1))
+    truth_edges = group_starts(matched.truth_category[truths], classes)
     whole = whole.take(detections, truths)
     slices = [
         (slice(*edges[k : k + 2].tolist()), slice(*truth_edges[k : k + 2].tolist())) for k in range(classes)

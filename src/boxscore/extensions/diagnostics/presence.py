@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray
-from boxscore._utils.ordering import among
+from boxscore._utils.ordering import among, group_starts
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.diagnostics._reading import area_index, least_score, threshold_index
 from boxscore.extensions.diagnostics._result import ClassResult, Counts, Floats, once_per_evaluation
@@ -369,7 +369,7 @@ def _auc(pairs: _Pairs, present: NDArray[np.bool_], images: NDArray[np.int64]) -
     area = np.full(len(images), np.nan)
     # Sort by class and score, so that a class is one slice.
     order = np.lexsort((pairs.best, pairs.category))
-    bounds = np.searchsorted(pairs.category[order], np.arange(len(images) + 1))
+    bounds = group_starts(pairs.category[order], len(images))
     for k, (start, end) in enumerate(itertools.pairwise(bounds)):
         rows = order[start:end]
         yes, no = pairs.best[rows[present[rows]]], pairs.best[rows[~present[rows]]]

@@ -21,7 +21,7 @@ import numpy as np
 
 from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.exact_sums import added
-from boxscore._utils.ordering import descending_order
+from boxscore._utils.ordering import descending_order, group_starts
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.large.merging import MergedParts
 from boxscore.extensions.large.parts import Part
@@ -62,7 +62,7 @@ class Kept(NamedTuple):
 def counted_rows(matches: Matches, threshold: int, area: int) -> ClassRows:
     """Select the counted detections: score, whether true, and overlap (NaN unless true)."""
     counted = counted_detections(matches, threshold, area)
-    bounds = np.searchsorted(counted.category, np.arange(len(counted.positive) + 1))
+    bounds = group_starts(counted.category, len(counted.positive))
     return ClassRows(bounds, counted.score, (counted.true, counted.iou))
 
 

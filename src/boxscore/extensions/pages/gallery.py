@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import IntArray
+from boxscore._utils.ordering import group_starts
 from boxscore.data.tables import BoxTable, GroundTruth
 from boxscore.evaluation import Evaluation
 from boxscore.extensions.pages.curve_view import significant
@@ -189,7 +190,7 @@ class _Index:
 
     def __init__(self, image: NDArray[np.int32], count: int) -> None:
         self._order = np.argsort(image, kind="stable")
-        self._bounds = np.searchsorted(image[self._order], np.arange(count + 1))
+        self._bounds = group_starts(image[self._order], count)
 
     def rows(self, image: int) -> NDArray[np.intp]:
         return self._order[self._bounds[image] : self._bounds[image + 1]]

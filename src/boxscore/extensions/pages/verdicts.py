@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boxscore._utils.ordering import group_starts
 from boxscore.extensions.pages.gallery import Gallery
 from boxscore.matching.outcomes import FALSE_POSITIVE, MISSED, TRUE_POSITIVE
 
@@ -54,7 +55,7 @@ class Differences:
         outcomes = np.stack([each.evaluation.outcomes.truth(each.score_threshold) for each in galleries])
         rows = np.flatnonzero((outcomes == MISSED).any(axis=0) & (outcomes == TRUE_POSITIVE).any(axis=0))
         self._rows = rows[np.argsort(self._truth.image[rows], kind="stable")]
-        self._bounds = np.searchsorted(self._truth.image[self._rows], np.arange(len(self._truth.images) + 1))
+        self._bounds = group_starts(self._truth.image[self._rows], len(self._truth.images))
 
     def part(self, image: int, records: Sequence[Mapping[str, Any]]) -> Part:
         """Return the region around the objects that some detectors miss, or around false positives.

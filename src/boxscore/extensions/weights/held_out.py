@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.ordering import group_starts
 from boxscore._utils.processes import Forked, Workers, worker_count
 from boxscore._utils.records import NamedTuple
 from boxscore.errors import InputError
@@ -104,7 +105,7 @@ class HeldOutPrecision:
         truths = np.flatnonzero(matches.taking_part(area))
         self._truth_image, self._truth_class = matches.truth_image[truths], matches.truth_category[truths]
         self._image = matches.image
-        self._class_start = np.searchsorted(outcomes.category, np.arange(K + 1))
+        self._class_start = group_starts(outcomes.category, K)
         # Order the detections by unit and class: those of the same unit and class are a run. Inside a run
         # positions ascend, and so do the keys of all positions.
         D = len(self._image)

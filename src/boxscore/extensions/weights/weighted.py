@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, Positions
+from boxscore._utils.ordering import group_starts
 from boxscore.errors import InputError
 from boxscore.matching.matches import Matches
 from boxscore.protocols.protocol import Protocol
@@ -260,7 +261,7 @@ class WeightedCounts(SingleRuns):
     def _first_detections(self) -> tuple[Positions, Positions]:
         """Return detections in images that count, and the start of each class, with the end, [K + 1]."""
         present = np.flatnonzero(np.take(self._weights, self._prepared.image))
-        first = np.searchsorted(self.outcomes.category[present], np.arange(self._prepared.shape[1] + 1))
+        first = group_starts(self.outcomes.category[present], self._prepared.shape[1])
         return present, first
 
     @functools.cached_property

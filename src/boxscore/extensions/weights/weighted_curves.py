@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, Positions
-from boxscore._utils.ordering import distinct_rows, ragged_ranges
+from boxscore._utils.ordering import distinct_rows, group_starts, ragged_ranges
 from boxscore.extensions.weights.point_values import PointValues, RunValues
 from boxscore.extensions.weights.weight_sums import Pairs, Room, WeightSums, weight_table
 from boxscore.extensions.weights.weighted import ImageWeights
@@ -187,7 +187,7 @@ class CurvesUnderWeights:
         self._best, self._single, self._images = best, single, len(matches.images)
         self._prepared = prepared = ImageWeights(matches, protocol, area, cap)
         order = np.argsort(prepared.truth_category, kind="stable")
-        bounds = np.searchsorted(prepared.truth_category[order], np.arange(prepared.shape[1] + 1))
+        bounds = group_starts(prepared.truth_category[order], prepared.shape[1])
         self._objects = WeightSums(prepared.truth_image[order], bounds, self._images)
         self._object_bounds = self._objects.at(bounds)
         self._blocks = list(self._split_blocks())
