@@ -239,6 +239,9 @@ def test_matches_are_made_when_something_asks(monkeypatch: pytest.MonkeyPatch) -
     shared, alone = shared_scene(monkeypatch)
     assert_same(shared, alone)
     assert "matched" not in vars(shared)
+    with monkeypatch.context() as patch:
+        patch.delattr(by_class.Matcher, "match")  # they are put together
+        assert_same_matches(shared.matched, alone.matched)
     assert shared.matches.equals(alone.matches)
     assert "matched" in vars(shared)
     assert not shared.matched.score.flags.writeable

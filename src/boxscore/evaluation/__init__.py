@@ -228,12 +228,7 @@ def _evaluated_by_class(
     if shares == 1:
         return None
     return by_class.evaluated_by_class(
-        ground_truth,
-        detections,
-        protocol,
-        shares,
-        lambda matcher: matcher.match(workers=_shares_of_matching(workers, protocol, detections)),
-        chosen_classes=chosen_classes,
+        ground_truth, detections, protocol, shares, chosen_classes=chosen_classes
     )
 
 

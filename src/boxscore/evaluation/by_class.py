@@ -1,13 +1,13 @@
 """Match and score the classes of large data in several processes.
 
 Under rules like COCO's, classes do not meet before the mean over them. So each process takes some classes,
-from ranking to curves, and no rows return from it: only the curves, and counts.
+from ranking to curves, and the curves and counts return from it, with the columns of its matches.
 
 Conventions
 -----------
 - Processes are forked once, when both tables are in memory. This one takes a share too.
 - A class belongs to one share. The parent puts the numbers of classes side by side; nothing is added.
-- Matches are not returned. They are computed when something asks for them.
+- The matches of all classes are put together when something asks for them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import BoolArray, IntArray
+from boxscore._utils.ordering import among
 from boxscore._utils.processes import Forked, Workers, idle_processors, worker_count
 from boxscore._utils.progress import stage
 from boxscore._utils.records import NamedTuple
@@ -29,7 +30,7 @@ from boxscore.data.alignment import select_rows
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.evaluation.result import Best, Evaluation, counts_of_classes, counts_of_tables
 from boxscore.matching.matcher import Matcher
-from boxscore.matching.matches import Matches
+from boxscore.matching.matches import Matches, bit_type
 from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.ap import TieOrder
 from boxscore.scoring.blocks import MOST_VALUES
@@ -48,6 +49,13 @@ ROWS_OF_SHARE = 60_000
 
 MOST_SHARES = 8
 """Most processes: at 2 million detections, forks of more take as long as they save."""
+
+OF_DETECTIONS, OF_PAIRS = (
+    ("rank", "row", "in_range_bits"),
+    ("pair_detection", "pair_truth", "iou", "matched_bits"),
+)
+COLUMNS = (*OF_DETECTIONS, *OF_PAIRS, "counted_bits")
+"""Columns of matches that a share returns, by axis."""
 
 
 class _Sums(NamedTuple):
@@ -73,6 +81,9 @@ class _Share(NamedTuple):
     """Whether each detection counts at the first threshold and area range, in the order of ``best``, [D]."""
     true: BoolArray
     """Whether it is a true positive there, [D]."""
+    columns: Mapping[str, NDArray[Any]]
+    """Columns of the matches that neither the tables nor ``best`` have."""
+    every_pair: bool
 
 
 class _LateCounts(TruePositiveCounts):
@@ -134,16 +145,11 @@ def evaluated_by_class(
     detections: Detections,
     protocol: Protocol,
     shares: int,
-    match: Callable[[Matcher], Matches],
     *,
     chosen_classes: bool = False,
 ) -> Evaluation:
-    """Match and score the classes in processes; ``match`` makes the matches if something asks for them."""
+    """Match and score the classes in processes."""
     matcher = Matcher(ground_truth, detections, protocol)  # raises before anything is forked
-    result = Evaluation._later(
-        ground_truth, detections, protocol, functools.partial(match, matcher), chosen_classes
-    )
-    result._once("matcher", lambda: matcher)
     # This process takes the first share, the largest.
     stage("matching")
     classes = _divided(ground_truth, detections, shares)
@@ -151,6 +157,10 @@ def evaluated_by_class(
     with contextlib.closing(Forked(tasks[1:])) as forked:
         parts = [tasks[0](), *forked.results()]
     stage("scoring")
+    result = Evaluation._later(
+        ground_truth, detections, protocol, lambda: _matches(result, parts, classes), chosen_classes
+    )
+    result._once("matcher", lambda: matcher)
     # Add the counts, and put the numbers of classes side by side.
     counts = {name: sum(part.of_tables[name] for part in parts) for name in parts[0].of_tables}
     counts |= {"images": len(ground_truth.images), "left_out": sum(detections.left_out.values())}
@@ -205,6 +215,8 @@ def _share(
         Best.of(matched),
         outcomes.counted,
         outcomes.true,
+        {name: getattr(matched, name) for name in COLUMNS},
+        matched.every_pair,
     )
 
 
@@ -225,33 +237,89 @@ def _beside(
 
 def _best(parts: Sequence[Best], classes: Sequence[IntArray]) -> Best:
     """Put the best detections of shares into the order of all classes."""
-    sizes = _beside([{"": np.diff(part.starts)} for part in parts], classes)[""]
+    each = [part.starts for part in parts]
+    sizes = _beside([{"": np.diff(part)} for part in each], classes)[""]
     starts = np.append(0, np.cumsum(sizes))
-    score = _blocks_beside([part.score for part in parts], parts, classes)
-    true = []
-    for part, rows in zip(parts, classes, strict=True):
-        of_class = np.searchsorted(part.starts, part.true, side="right") - 1
-        true.append(part.true + (starts[rows] - part.starts[:-1])[of_class])
+    score = _blocks_beside([part.score for part in parts], each, classes)
+    true = [
+        part.true + _steps(part.starts, starts, rows, np.searchsorted(part.true, part.starts))
+        for part, rows in zip(parts, classes, strict=True)
+    ]
     return Best(score, starts, np.sort(np.concatenate(true)), sum(part.counted for part in parts))
 
 
+def _steps(of_share: IntArray, of_all: IntArray, rows: IntArray, blocks: IntArray) -> IntArray:
+    """Return what to add to ascending positions of a share; those of class k start at ``blocks[k]``."""
+    steps: IntArray = np.repeat(of_all[rows] - of_share[:-1], np.diff(blocks))
+    return steps
+
+
 def _blocks_beside(
-    columns: Sequence[NDArray[Any]], parts: Sequence[Best], classes: Sequence[IntArray]
+    columns: Sequence[NDArray[Any]], starts: Sequence[IntArray], classes: Sequence[IntArray]
 ) -> NDArray[Any]:
-    """Put columns of the detections of shares into the order of all classes; each class is a block."""
+    """Put columns of shares into the order of all classes; each class is a block, from one of ``starts``."""
     blocks: list[NDArray[Any]] = [columns[0]] * sum(map(len, classes))
-    for column, part, rows in zip(columns, parts, classes, strict=True):
-        for row, block in zip(rows.tolist(), np.split(column, part.starts[1:-1]), strict=True):
+    for column, of_share, rows in zip(columns, starts, classes, strict=True):
+        for row, block in zip(rows.tolist(), np.split(column, of_share[1:-1]), strict=True):
             blocks[row] = block
     return np.concatenate(blocks)
+
+
+def _matches(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntArray]) -> Matches:
+    """Put the matches of shares into the order of all classes.
+
+    There are no extra columns, because no function of a rule acts where classes are separate.
+    """
+    ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
+    best: Best = result._cache["best"]
+    K, starts = len(ground_truth.categories), [part.best.starts for part in parts]
+    each: list[Mapping[str, NDArray[Any]]] = []
+    pair_starts, counted_bits = (
+        [],
+        np.empty(len(ground_truth), dtype=bit_type(len(protocol.ignore.area_ranges))),
+    )
+    for part, rows, of_share in zip(parts, classes, starts, strict=True):
+        columns = dict(part.columns)
+        # Number rows as in the tables, and positions as in the class order of all classes.
+        table_rows, truth_rows = (
+            np.flatnonzero(among(rows, table.category, K)) for table in (detections, ground_truth)
+        )
+        pair_starts.append(np.searchsorted(columns["pair_detection"], of_share))
+        columns["pair_detection"] = columns["pair_detection"] + _steps(
+            of_share, best.starts, rows, pair_starts[-1]
+        )
+        columns["pair_truth"] = truth_rows.take(columns["pair_truth"])
+        columns["row"] = table_rows.take(columns["row"])
+        counted_bits[truth_rows] = columns["counted_bits"]
+        each.append(columns)
+    # Rows and pairs are in class order in every share, so each class is a block.
+    joined: dict[str, Any] = {}
+    for names, of_blocks in ((OF_DETECTIONS, starts), (OF_PAIRS, pair_starts)):
+        for name in names:
+            joined[name] = _blocks_beside([columns[name] for columns in each], of_blocks, classes)
+    return Matches(
+        images=ground_truth.images,
+        categories=ground_truth.categories,
+        image=detections.image.take(joined["row"]),
+        category=np.repeat(np.arange(K, dtype=np.int32), np.diff(best.starts)),
+        score=best.score,
+        truth_image=ground_truth.image,
+        truth_category=ground_truth.category,
+        truth_row=np.arange(len(ground_truth), dtype=np.int64),
+        counted_bits=counted_bits,
+        **joined,
+        threshold_count=len(protocol.matching.iou_thresholds),
+        equal_scores=protocol.matching.equal_scores,
+        every_pair=all(part.every_pair for part in parts),
+    )
 
 
 def _counts_at_first(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntArray]) -> ScoreCounts:
     """Count at each score at the first threshold and area range; distances are NaN."""
     best: Best = result._cache["best"]
-    bests = [part.best for part in parts]
-    counted = np.flatnonzero(_blocks_beside([part.counted for part in parts], bests, classes))
-    true = _blocks_beside([part.true for part in parts], bests, classes)[counted]
+    starts = [part.best.starts for part in parts]
+    counted = np.flatnonzero(_blocks_beside([part.counted for part in parts], starts, classes))
+    true = _blocks_beside([part.true for part in parts], starts, classes)[counted]
     category = np.repeat(np.arange(len(best.starts) - 1, dtype=np.int32), np.diff(best.starts))[counted]
     unknown = np.full(len(counted), np.nan)
     positive = result.class_counts["ground_truths"]
