@@ -96,7 +96,7 @@ def ask_hotcoco(question: str, truth_path: str, found_path: str) -> tuple[Answer
         return lambda: hotcoco.compare(evaluation, other, n_bootstrap=RESAMPLES[question]), average_precision
     answers: dict[str, Answer] = {
         "tide": lambda: evaluated(found).tide_errors(),
-        "confusion": lambda: evaluation.confusion_matrix(),
+        "confusion": lambda: evaluation.confusion_matrix(min_score=0.25),  # our default
         "calibration": lambda: evaluation.calibration(),
         "per-image": lambda: evaluation.image_diagnostics(),
     }

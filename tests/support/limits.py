@@ -74,6 +74,11 @@ def few_pieces_together(patch: pytest.MonkeyPatch, count: int) -> None:
     patch.setattr(weight_sums, "PIECES_TOGETHER", count)
 
 
+def small_share(patch: pytest.MonkeyPatch, one_in: int) -> None:
+    """Compare only the detections of a question across classes that is about fewer than one in so many."""
+    patch.setattr("boxscore.matching.matcher.SMALL_SHARE", one_in)
+
+
 def classes_always_shared(patch: pytest.MonkeyPatch) -> None:
     """Share the classes out among processes, however few detections there are."""
     patch.setattr("boxscore.evaluation.SHARED_FROM", 0)

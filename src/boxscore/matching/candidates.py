@@ -131,14 +131,32 @@ class KnownOverlaps:
         self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
     ) -> Overlaps:
         """Return all overlaps that reach the protocol's floor; ``key`` names the order of the tables."""
-        measured = (protocol.scope.measured_by, similarity_of(protocol).fitted_to)
-        key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
-        floor = protocol.matching.lowest_threshold
-        known, overlaps = self._by_key.get(key, (np.inf, None))
-        if overlaps is None or floor < known:
+        if not self.has(key, truth, detections, protocol, flags):
             overlaps = _overlaps(truth, detections, protocol, flags)
-            self._by_key[key] = floor, overlaps
-        return overlaps
+            self._by_key[self._key(key, protocol, flags)] = protocol.matching.lowest_threshold, overlaps
+        return self._by_key[self._key(key, protocol, flags)][1]
+
+    def has(
+        self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
+    ) -> bool:
+        """Whether :meth:`of` has the answer already."""
+        known, _ = self._by_key.get(self._key(key, protocol, flags), (np.inf, None))
+        return known <= protocol.matching.lowest_threshold
+
+    def _key(self, key: Any, protocol: Protocol, flags: Ignoring) -> tuple[Any, ...]:
+        measured = (protocol.scope.measured_by, similarity_of(protocol).fitted_to)
+        return key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes()
+
+
+def overlaps_of_some(
+    rows: NDArray[np.intp],
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    flags: Ignoring,
+) -> Overlaps:
+    """Compute the overlaps of some rows, numbered in their order, which is image by image; not cached."""
+    return _overlaps(ground_truth, detections.take(rows), protocol, flags)
 
 
 def _overlaps(

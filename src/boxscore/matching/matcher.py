@@ -45,6 +45,7 @@ from boxscore.matching.candidates import (
     candidate_blocks,
     candidate_pairs,
     candidate_shares,
+    overlaps_of_some,
 )
 from boxscore.matching.greedy import match_greedily
 from boxscore.matching.ignoring import Ignoring, Ranges, eligible, ignoring, inside_ranges, zero_ids
@@ -56,6 +57,9 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.matching import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
+
+SMALL_SHARE = 4
+"""A question about fewer than one in so many detections does not compare the others."""
 
 Rows = NDArray[np.intp]
 Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArray | None")
@@ -232,7 +236,11 @@ class Matcher:
             self._ranked_across(score_threshold, max_detections) if limited else self._all_ranked_across
         )
         by_image = rows[grouped]
-        pairs = self._across(iou_threshold, by_foreground).under(by_image, grouped, iou_threshold)
+        asked = self._asked_across(iou_threshold, by_foreground)
+        if SMALL_SHARE * len(rows) > len(self.detections) or self._known.has(*asked):
+            pairs = self._known.of(*asked).under(by_image, grouped, iou_threshold)
+        else:  # most detections have low scores: do not compare these
+            pairs = overlaps_of_some(by_image, *asked[1:]).under(np.arange(len(rows)), grouped, iou_threshold)
         return CrossPairs(by_image, rows[pairs.detection], pairs.ground_truth, pairs.iou, pairs.detection)
 
     @functools.cached_property
@@ -374,6 +382,12 @@ class Matcher:
 
     def _across(self, floor: float, by_foreground: BoolArray | None) -> Overlaps:
         """Return the overlaps of all rows across classes."""
+        return self._known.of(*self._asked_across(floor, by_foreground))
+
+    def _asked_across(
+        self, floor: float, by_foreground: BoolArray | None
+    ) -> tuple[str, GroundTruth, Detections, Protocol, Ignoring]:
+        """Return what decides the overlaps across classes: a key, tables without classes, rules and flags."""
         flags = self.ignoring
         if by_foreground is not None:
             flags = flags._replace(deleted=np.zeros_like(flags.deleted), by_foreground=by_foreground)
@@ -381,7 +395,7 @@ class Matcher:
         least = MatchingRules(iou_thresholds=(max(floor, math.ulp(0.0)),))
         protocol = self.protocol.replaced(matching=least, summary=())
         tables = pool_classes(self.ground_truth), pool_classes(self.detections)
-        return self._known.of("across classes", *tables, protocol, flags)
+        return "across classes", *tables, protocol, flags
 
     def _block(self, first: int, end: int) -> Matches:
         """Match the images with row numbers in [first, end)."""
