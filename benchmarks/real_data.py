@@ -8,6 +8,7 @@ project.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import tarfile
 from pathlib import Path
@@ -69,9 +70,16 @@ def widerface(folder: Path, output: Path) -> None:
                 *box, score = map(float, line.split())
                 found.append((images[stem], 1, box))
                 scores.append(score)
+    # The lists have no sizes of images: take the smallest in which the objects and detections fit.
+    sizes = [[1.0, 1.0] for _ in images]
+    for row, _, (x, y, width, height) in (*truth, *found):
+        sizes[row] = [max(sizes[row][0], x + width), max(sizes[row][1], y + height)]
     write(
         output,
-        [{"id": row, "width": 1, "height": 1, "file_name": f"{name}.jpg"} for name, row in images.items()],
+        [
+            {"id": row, "width": math.ceil(width), "height": math.ceil(height), "file_name": f"{name}.jpg"}
+            for (name, row), (width, height) in zip(images.items(), sizes, strict=True)
+        ],
         [{"id": 1, "name": "face"}],
         [truth, found],
         scores,
