@@ -7,8 +7,10 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from boxscore.extensions.weights.resampling import interval, student_quantile
+from boxscore.extensions.weights.resampling import interval, quantile, student_quantile
 
 T_TABLE = {  # two-sided 5%, to ten digits
     1: 12.7062047364,
@@ -27,6 +29,15 @@ T_TABLE = {  # two-sided 5%, to ten digits
 @pytest.mark.parametrize("freedom", T_TABLE)
 def test_quantiles_of_students_t(freedom):
     assert student_quantile(0.975, freedom) == pytest.approx(T_TABLE[freedom], abs=5e-9)
+
+
+@given(
+    st.lists(st.floats(-1e9, 1e9) | st.integers(-2, 2).map(float), min_size=1, max_size=60),
+    st.floats(0, 1) | st.sampled_from([0.0, 0.025, 0.25, 0.5, 0.975, 1.0]),
+)
+def test_quantiles_have_the_bits_of_numpy(values, probability):
+    ordered = np.sort(values)
+    assert quantile(ordered, probability) == np.quantile(ordered, probability)
 
 
 def test_the_series_of_many_degrees_continues_the_sum_of_few():

@@ -359,7 +359,7 @@ def _count_units(both: BothSums, cells: Cells) -> tuple[Counted, int, tuple[int,
     np.add.at(squares, sums.place, sums.detections**2)
     np.add.at(total_squares, total.place, total.detections**2)
     counts = Counted(
-        np.append(units, len(np.unique(sums.unit))),
+        np.append(units, len(distinct(sums.unit))),
         np.bincount(sums.place, minlength=P),
         np.bincount(total.place, minlength=cells.bins),
         squares,

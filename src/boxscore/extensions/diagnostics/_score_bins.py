@@ -18,6 +18,7 @@ import numpy as np
 
 from boxscore._utils.array_types import BoolArray, FloatArray, IntArray, KeyArray, Positions
 from boxscore._utils.exact_sums import added
+from boxscore._utils.ordering import distinct
 from boxscore.data.vocabulary import rows_among_all
 from boxscore.errors import InputError
 from boxscore.evaluation import Evaluation
@@ -110,7 +111,7 @@ class CellSums(NamedTuple):
 def sums_of_cells(pieces: Pieces, ends: FloatArray) -> CellSums:
     """Add up the cells of all partitions."""
     answers = pieces.results(_sums, ends)
-    cells = np.unique(np.concatenate([one.cell for one in answers]))
+    cells = distinct(np.concatenate([one.cell for one in answers]))
     columns: Mapping[str, Any] = {
         name: np.zeros((*getattr(answers[0], name).shape[:-1], len(cells)), dtype=np.int64)
         for name in CellSums._fields[1:]
