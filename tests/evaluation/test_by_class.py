@@ -22,7 +22,7 @@ from support import crowd_cases, every_kind, parted
 from support.cases import coco_cases
 from support.every_kind import every
 from support.examples import examples, first_of
-from support.limits import classes_always_shared, everything_shared
+from support.limits import classes_always_shared, everything_shared, few_pairs_held
 from support.matches import assert_same_matches
 from support.shipped import box_protocols, shipped
 
@@ -326,3 +326,14 @@ def test_a_process_needs_rows(rows: int, shares: dict[int, int]) -> None:
         for workers in shares
     }
     assert made == shares
+
+
+@pytest.mark.parametrize("held", [0, 5, 7])
+def test_pairs_that_are_left_out_do_not_depend_on_processes(
+    held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pairs of each share may be few enough to keep, and those of all too many."""
+    few_pairs_held(monkeypatch, held)
+    shared, alone = shared_scene(monkeypatch)
+    assert not alone.matched.every_pair
+    assert_same_matches(shared.matched, alone.matched)

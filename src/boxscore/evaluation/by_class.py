@@ -29,6 +29,7 @@ from boxscore._utils.records import NamedTuple
 from boxscore.data.alignment import select_rows
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.evaluation.result import Best, Evaluation, counts_of_classes, counts_of_tables
+from boxscore.matching import greedy
 from boxscore.matching.matcher import Matcher
 from boxscore.matching.matches import Matches, bit_type
 from boxscore.protocols.protocol import Protocol
@@ -81,9 +82,8 @@ class _Share(NamedTuple):
     """Whether each detection counts at the first threshold and area range, in the order of ``best``, [D]."""
     true: BoolArray
     """Whether it is a true positive there, [D]."""
-    columns: Mapping[str, NDArray[Any]]
-    """Columns of the matches that neither the tables nor ``best`` have."""
-    every_pair: bool
+    columns: Mapping[str, NDArray[Any]] | None
+    """Columns of the matches that neither the tables nor ``best`` have; None if there are too many pairs."""
 
 
 class _LateCounts(TruePositiveCounts):
@@ -153,7 +153,8 @@ def evaluated_by_class(
     # This process takes the first share, the largest.
     stage("matching")
     classes = _divided(ground_truth, detections, shares)
-    tasks = [functools.partial(_share, ground_truth, detections, protocol, rows) for rows in classes]
+    most = greedy.MOST_HELD // len(classes)
+    tasks = [functools.partial(_share, ground_truth, detections, protocol, rows, most) for rows in classes]
     with contextlib.closing(Forked(tasks[1:])) as forked:
         parts = [tasks[0](), *forked.results()]
     stage("scoring")
@@ -191,9 +192,9 @@ def _divided(ground_truth: GroundTruth, detections: Detections, count: int) -> l
 
 
 def _share(
-    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, classes: IntArray
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol, classes: IntArray, most: int
 ) -> _Share:
-    """Match and score some classes."""
+    """Match and score some classes; return the columns of at most ``most`` pairs."""
     ground_truth, detections = select_rows(ground_truth, detections, classes=classes)
     matched = Matcher(ground_truth, detections, protocol).match()
     made = {}
@@ -208,6 +209,7 @@ def _share(
         )
         curves.release()
     outcomes = matched.detection_outcomes(0, 0)
+    few = matched.every_pair and len(matched.iou) <= most
     return _Share(
         made,
         counts_of_tables(ground_truth, detections, matched),
@@ -215,8 +217,7 @@ def _share(
         Best.of(matched),
         outcomes.counted,
         outcomes.true,
-        {name: getattr(matched, name) for name in COLUMNS},
-        matched.every_pair,
+        {name: getattr(matched, name) for name in COLUMNS} if few else None,
     )
 
 
@@ -268,8 +269,12 @@ def _blocks_beside(
 def _matches(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntArray]) -> Matches:
     """Put the matches of shares into the order of all classes.
 
-    There are no extra columns, because no function of a rule acts where classes are separate.
+    There are no extra columns, because no function of a rule acts where classes are separate. If a share had
+    too many pairs, all classes are matched again: one process may keep only the pairs that match.
     """
+    returned = [part.columns for part in parts if part.columns is not None]
+    if len(returned) < len(parts):
+        return result._matcher.match()
     ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
     best: Best = result._cache["best"]
     K, starts = len(ground_truth.categories), [part.best.starts for part in parts]
@@ -278,8 +283,8 @@ def _matches(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntA
         [],
         np.empty(len(ground_truth), dtype=bit_type(len(protocol.ignore.area_ranges))),
     )
-    for part, rows, of_share in zip(parts, classes, starts, strict=True):
-        columns = dict(part.columns)
+    for of_part, rows, of_share in zip(returned, classes, starts, strict=True):
+        columns = dict(of_part)
         # Number rows as in the tables, and positions as in the class order of all classes.
         table_rows, truth_rows = (
             np.flatnonzero(among(rows, table.category, K)) for table in (detections, ground_truth)
@@ -310,7 +315,6 @@ def _matches(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntA
         **joined,
         threshold_count=len(protocol.matching.iou_thresholds),
         equal_scores=protocol.matching.equal_scores,
-        every_pair=all(part.every_pair for part in parts),
     )
 
 
