@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -337,3 +339,17 @@ def test_pairs_that_are_left_out_do_not_depend_on_processes(
     shared, alone = shared_scene(monkeypatch)
     assert not alone.matched.every_pair
     assert_same_matches(shared.matched, alone.matched)
+
+
+def test_a_result_that_nothing_refers_to_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory and open files are given back at once, without a search for cycles."""
+    shared, _ = shared_scene(monkeypatch)
+    gc.collect()
+    gc.disable()
+    try:
+        shared.matches, shared.class_rates, shared.curves()
+        gone = weakref.ref(shared.matched)
+        del shared
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boxscore._utils.array_types import BoolArray, IntArray
+from boxscore._utils.array_types import BoolArray, IntArray, unchangeable
 from boxscore._utils.ordering import among
 from boxscore._utils.processes import Forked, Workers, idle_processors, worker_count
 from boxscore._utils.progress import stage
@@ -158,9 +158,10 @@ def evaluated_by_class(
     with contextlib.closing(Forked(tasks[1:])) as forked:
         parts = [tasks[0](), *forked.results()]
     stage("scoring")
-    result = Evaluation._later(
-        ground_truth, detections, protocol, lambda: _matches(result, parts, classes), chosen_classes
-    )
+    # Nothing below refers to the result: a cycle would hold the memory and the open files of shares longer.
+    best = _best([part.best for part in parts], classes)
+    matches = functools.cache(lambda: unchangeable(_matches(matcher, best, parts, classes)))
+    result = Evaluation._later(ground_truth, detections, protocol, matches, chosen_classes)
     result._once("matcher", lambda: matcher)
     # Add the counts, and put the numbers of classes side by side.
     counts = {name: sum(part.of_tables[name] for part in parts) for name in parts[0].of_tables}
@@ -168,12 +169,11 @@ def evaluated_by_class(
     result._once("counts", lambda: counts)
     of_classes = _beside([part.of_classes for part in parts], classes)
     result._once("counts of classes", lambda: of_classes)
-    best = _best([part.best for part in parts], classes)
     result._once("best", lambda: best)
-    counts_at_first = functools.partial(_counts_at_first, result, parts, classes)
+    counts_at_first = functools.partial(_counts_at_first, best, of_classes["ground_truths"], parts, classes)
     result._once("make counts at first", lambda: counts_at_first)
     for key in parts[0].curves:
-        curves = _curves(result, key, [part.curves[key] for part in parts], classes)
+        curves = _curves(matcher, matches, key, [part.curves[key] for part in parts], classes)
         result._once(("curves", *key), functools.partial(_same, curves))
     return result
 
@@ -266,7 +266,7 @@ def _blocks_beside(
     return np.concatenate(blocks)
 
 
-def _matches(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntArray]) -> Matches:
+def _matches(matcher: Matcher, best: Best, parts: Sequence[_Share], classes: Sequence[IntArray]) -> Matches:
     """Put the matches of shares into the order of all classes.
 
     There are no extra columns, because no function of a rule acts where classes are separate. If a share had
@@ -274,9 +274,8 @@ def _matches(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntA
     """
     returned = [part.columns for part in parts if part.columns is not None]
     if len(returned) < len(parts):
-        return result._matcher.match()
-    ground_truth, detections, protocol = result.ground_truth, result.detections, result.protocol
-    best: Best = result._cache["best"]
+        return matcher.match()
+    ground_truth, detections, protocol = matcher.ground_truth, matcher.detections, matcher.protocol
     K, starts = len(ground_truth.categories), [part.best.starts for part in parts]
     each: list[Mapping[str, NDArray[Any]]] = []
     pair_starts, counted_bits = (
@@ -318,37 +317,38 @@ def _matches(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntA
     )
 
 
-def _counts_at_first(result: Evaluation, parts: Sequence[_Share], classes: Sequence[IntArray]) -> ScoreCounts:
+def _counts_at_first(
+    best: Best, positive: NDArray[Any], parts: Sequence[_Share], classes: Sequence[IntArray]
+) -> ScoreCounts:
     """Count at each score at the first threshold and area range; distances are NaN."""
-    best: Best = result._cache["best"]
     starts = [part.best.starts for part in parts]
     counted = np.flatnonzero(_blocks_beside([part.counted for part in parts], starts, classes))
     true = _blocks_beside([part.true for part in parts], starts, classes)[counted]
     category = np.repeat(np.arange(len(best.starts) - 1, dtype=np.int32), np.diff(best.starts))[counted]
     unknown = np.full(len(counted), np.nan)
-    positive = result.class_counts["ground_truths"]
     return ScoreCounts.of(
         CountedDetections(category, best.score[counted], true, unknown, positive, np.zeros_like(category))
     )
 
 
 def _curves(
-    result: Evaluation,
+    matcher: Matcher,
+    matches: Callable[[], Matches],
     key: Key,
     parts: Sequence[tuple[_Sums, Mapping[str, NDArray[Any]]]],
     classes: Sequence[IntArray],
 ) -> Curves:
-    """Put the curves of shares side by side; single detections are matched again if something asks."""
-    protocol = result.protocol
+    """Put the curves of shares side by side; outcomes of single detections are made when something asks."""
+    protocol = matcher.protocol
     sums = _Sums(**_beside([sums._asdict() for sums, _ in parts], classes))
     counts = _LateCounts(
         sums,
-        len(result.images),
+        len(matcher.ground_truth.images),
         protocol.ap.tie_order,
-        lambda: Outcomes.of(result.matched, protocol, *key),
+        lambda: Outcomes.of(matches(), protocol, *key),
     )
     known = _beside([numbers for _, numbers in parts], classes)
-    return Curves(counts, protocol.ap, known=known, categories=result.categories)
+    return Curves(counts, protocol.ap, known=known, categories=matcher.ground_truth.categories)
 
 
 def _same(curves: Curves) -> Curves:
