@@ -37,3 +37,17 @@ test_boxes = every(every_kind.coco, check_some, 30)
 test_masks_and_keypoints = every(every_kind.masks_and_keypoints, check_some, 10)
 test_federated = every(every_kind.federated, check_some, 10)
 test_rotated = every(every_kind.rotated_boxes, check_some, 10)
+
+
+def test_questions_that_are_repeated_compare_all_once() -> None:
+    boxes = np.tile([0.0, 0.0, 10.0, 10.0], (40, 1))
+    truth = boxscore.GroundTruth.from_arrays(range(40), [0] * 40, boxes)
+    found = boxscore.Detections.from_arrays(range(40), [0] * 40, boxes, np.arange(40) / 40)
+    matcher = boxscore.evaluate(truth, found, digest=False)._matcher
+    plain, all_compared = matcher._known.of, []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matcher._known, "of", lambda *given: all_compared.append(True) or plain(*given))
+        for number in range(5):
+            pairs = matcher.across_classes(iou_threshold=0.5, score_threshold=0.9)
+            assert len(pairs.iou) == 4
+            assert len(all_compared) == max(number - 1, 0)  # the first two compare 4 of 40 detections

@@ -59,7 +59,7 @@ from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
 
 SMALL_SHARE = 4
-"""A question about fewer than one in so many detections does not compare the others."""
+"""Questions about fewer than one in so many detections, all together, do not compare the others."""
 
 Rows = NDArray[np.intp]
 Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArray | None")
@@ -119,6 +119,7 @@ class Matcher:
         self._given_areas, self._given_eligible = areas, eligible
         self._known, self._shares_known = known or KnownOverlaps(), known is not None
         self._held: PairSource | None = None  # the pairs of all detections, once found
+        self._compared_across = 0  # number of detections that questions across classes compared alone
         # Tables in matching order, and the given row of each of their rows; None if the order is the same.
         self._ordered_truth, self._ordered_detections = ground_truth, self.detections
         self._truth_rows: Rows | None = None
@@ -237,9 +238,11 @@ class Matcher:
         )
         by_image = rows[grouped]
         asked = self._asked_across(iou_threshold, by_foreground)
-        if SMALL_SHARE * len(rows) > len(self.detections) or self._known.has(*asked):
+        compared = self._compared_across + len(rows)
+        if SMALL_SHARE * compared > len(self.detections) or self._known.has(*asked):
             pairs = self._known.of(*asked).under(by_image, grouped, iou_threshold)
-        else:  # most detections have low scores: do not compare these
+        else:  # most detections have low scores: do not compare these, unless such questions are repeated
+            self._compared_across = compared
             pairs = overlaps_of_some(by_image, *asked[1:]).under(np.arange(len(rows)), grouped, iou_threshold)
         return CrossPairs(by_image, rows[pairs.detection], pairs.ground_truth, pairs.iou, pairs.detection)
 
