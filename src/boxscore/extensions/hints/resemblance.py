@@ -300,6 +300,9 @@ def _unread(path: Path, like: Resemblance | None, advice: str) -> FileFormatErro
     )
 
 
+MOST_SHOWN = 60
+"""Number of characters of a line that a message shows."""
+
 MOST_OPENED = 10
 """Number of files of a folder that are opened to find the tool that wrote them."""
 
@@ -330,7 +333,26 @@ def resemblance(sniffer: Sniffer, side: Side | None = None) -> Resemblance | Non
     if sniffer.is_folder:
         return _folder(sniffer, side)
     rows = (*_TOOLS, *_JSON) if sniffer.is_json else (*_TOOLS, *_FILES, *_BINARY)
-    return next((Resemblance(what, advice) for test, what, advice in rows if test(sniffer)), None)
+    like = next((Resemblance(what, advice) for test, what, advice in rows if test(sniffer)), None)
+    return _below_first_line(sniffer) if like is None else like
+
+
+def _below_first_line(sniffer: Sniffer) -> Resemblance | None:
+    """Describe a text file that would be read without its first line."""
+    if sniffer.is_json or sniffer.is_xml or b"\0" in sniffer.head:
+        return None
+    rest = Sniffer(sniffer.path)
+    vars(rest)["head"] = sniffer.head.lstrip().partition(b"\n")[2]
+    try:
+        found = detected(rest)
+    except FileFormatError:
+        return None
+    if found is None:
+        return None
+    return Resemblance(
+        f"a file of the format {found[0]}, except for its first line, {sniffer.first_line[:MOST_SHOWN]!r}",
+        "delete this line",
+    )
 
 
 def _kind_of_image(path: Path) -> str:
