@@ -29,10 +29,16 @@ class DaskProcesses:
         )
 
     def worker(
-        self, *options: str, before: Sequence[str] = (), sources: Sequence[str] = SOURCES, **environment: str
+        self,
+        *options: str,
+        before: Sequence[str] = (),
+        sources: Sequence[str] = SOURCES,
+        nanny: bool = False,
+        **environment: str,
     ) -> subprocess.Popen[bytes]:
-        """Start a worker, by a command that stands before it if one is given."""
+        """Start a worker, by a command that stands before it if one is given; a nanny would start it again."""
         own = ["worker", self.address, "--nthreads", "1", "--local-directory", str(self.folder)]
+        own += [] if nanny else ["--no-nanny"]  # a process less to start
         return self._start([*own, *options], before, sources, environment)
 
     def _start(

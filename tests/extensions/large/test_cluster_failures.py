@@ -192,7 +192,7 @@ def test_a_nanny_starts_its_worker_again_while_scoring(
     limits.scoring_by(monkeypatch, dying.waiting_draw)
     tables: Any = tuple(kind.from_pandas(side) for kind, side in zip(KINDS, frames(), strict=True))
     with dask_processes(tmp_path, 0) as (processes, client):
-        nanny = processes.worker(BOXSCORE_TEST_MARK=str(mark))
+        nanny = processes.worker(nanny=True, BOXSCORE_TEST_MARK=str(mark))
         thread, came = in_thread(lambda: evaluate(*tables, client=client, partitions=3))
         until(mark.exists)
         (tmp_path / "mark.go").touch()

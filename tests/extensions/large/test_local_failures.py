@@ -24,8 +24,10 @@ pytestmark = [
 ]
 
 
-def written(folder: Path, images: int = 60_000) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Write enough rows that matching takes seconds, scattered, so that scratch is needed."""
+    folder, images = tmp_path_factory.mktemp("sides"), 60_000
     rng = np.random.default_rng(0)
 
     def side(name: str, count: int, **more: np.ndarray) -> Path:
@@ -41,8 +43,8 @@ def written(folder: Path, images: int = 60_000) -> tuple[Path, Path]:
     return side("truth", 2 * images), side("found", 8 * images, score=rng.random(8 * images))
 
 
-def start(folder: Path, before: Sequence[str] = ()) -> subprocess.Popen[str]:
-    truth, found = written(folder)
+def start(sides: tuple[Path, Path], folder: Path, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+    truth, found = sides
     (folder / "temporary").mkdir()
     return subprocess.Popen(
         [*before, sys.executable, "-m", "boxscore", "evaluate", str(truth), str(found), "--workers", "2"],
@@ -75,8 +77,10 @@ def command_of(process: int) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("whole_group", [True, False])
-def test_the_parent_ends(tmp_path: Path, number: signal.Signals, whole_group: bool) -> None:
-    process = start(tmp_path)
+def test_the_parent_ends(
+    sides: tuple[Path, Path], tmp_path: Path, number: signal.Signals, whole_group: bool
+) -> None:
+    process = start(sides, tmp_path)
     children: list[int] = []
     try:
         until(lambda: len(workers_of(process)) == 2 and any((tmp_path / "temporary").iterdir()))
@@ -94,8 +98,8 @@ def test_the_parent_ends(tmp_path: Path, number: signal.Signals, whole_group: bo
     assert bool(list((tmp_path / "temporary").iterdir())) == (number == signal.SIGKILL)
 
 
-def test_workers_that_are_killed(tmp_path: Path) -> None:
-    process = start(tmp_path)
+def test_workers_that_are_killed(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    process = start(sides, tmp_path)
     try:
         killed: set[int] = set()
         end = time.monotonic() + 90
@@ -118,8 +122,8 @@ def test_workers_that_are_killed(tmp_path: Path) -> None:
     assert not list((tmp_path / "temporary").iterdir())
 
 
-def test_not_enough_memory_for_the_processes(tmp_path: Path) -> None:
-    process = start(tmp_path, ["sh", "-c", 'ulimit -v 1200000; exec "$@"', "sh"])
+def test_not_enough_memory_for_the_processes(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    process = start(sides, tmp_path, ["sh", "-c", 'ulimit -v 1200000; exec "$@"', "sh"])
     try:
         printed, said = process.communicate(timeout=120)
     finally:
