@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from boxscore._utils import progress
 from boxscore.extensions.stores import addresses
 from support.examples import examples
+from support.forks import only_renew_locks_that_may_be_held
 from support.kinds import MAKE_TEST, counted_kinds, kinds_of
 from support.quiet import IGNORED, unsought
 from support.running import Run
@@ -31,6 +32,7 @@ _COMMON = {
 }
 for _name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):  # what is printed depends on the user's terminal
     os.environ.pop(_name, None)
+only_renew_locks_that_may_be_held()
 
 settings.register_profile("default", derandomize=True, **_COMMON)  # the same cases on every machine
 settings.register_profile("random", **_COMMON)  # new cases on every run
