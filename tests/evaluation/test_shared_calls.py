@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux 
 SOURCES = [str(Path(__file__).parents[1])]
 
 PROGRAM = """
-import os, signal, sys, time
+import json, os, signal, sys, time
 import numpy as np
 import boxscore
 import pytest
@@ -64,29 +65,34 @@ def interrupt(*_):
 
 evaluation = boxscore.evaluate("truth.json", "found.json", workers=1)
 other = boxscore.evaluate("truth.json", "other.json", workers=1)
-call, act = CALLS[sys.argv[1]], {"interrupt": interrupt, "kill": kill}[sys.argv[2]]
-expected = repr(call())
-assert children, "nothing was shared"
-seconds = []
-for _ in range(3):
-    started = time.perf_counter()
-    assert repr(call()) == expected
-    seconds.append(time.perf_counter() - started)
-signal.signal(signal.SIGALRM, act)
-interrupted = 0
-# The first is so early that it comes before the end, however long the measured calls took.
-shares = [0.01, *np.random.default_rng(int(sys.argv[3])).uniform(0.02, 0.98, int(sys.argv[4]))]
-for share in shares:
-    try:
-        signal.setitimer(signal.ITIMER_REAL, float(share * min(seconds)))
-        value = repr(call())
-        assert value == expected, value
+
+def interruptions(call, act, seed, count):
+    # At random moments of the call, act; return how often that interrupted it.
+    children.clear()
+    expected = repr(call())
+    assert children, "nothing was shared"
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        assert repr(call()) == expected
+        seconds.append(time.perf_counter() - started)
+    signal.signal(signal.SIGALRM, act)
+    interrupted = 0
+    # The first is so early that it comes before the end, however long the measured calls took.
+    for share in [0.01, *np.random.default_rng(seed).uniform(0.02, 0.98, count)]:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, float(share * min(seconds)))
+            value = repr(call())
+            assert value == expected, value
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            interrupted += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
-    except KeyboardInterrupt:
-        interrupted += 1
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    assert not alive(), "a child is left"
-print(interrupted)
+        assert not alive(), "a child is left"
+    return interrupted
+
+act = {"interrupt": interrupt, "kill": kill}[sys.argv[1]]
+print(json.dumps({name: interruptions(call, act, *map(int, sys.argv[2:])) for name, call in CALLS.items()}))
 """
 
 
@@ -110,11 +116,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("act", ["interrupt", "kill"])
-@pytest.mark.parametrize("call", ["evaluate", "classes", "draws", "compare"])
-def test_no_process_is_left_and_no_number_is_another(call: str, act: str, folder: Path) -> None:
+def test_no_process_is_left_and_no_number_is_another(act: str, folder: Path) -> None:
     """At random moments: an interrupt ends the call, a killed child's part is done again."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, call, act, "1", "12"],
+        [sys.executable, "-c", PROGRAM, act, "1", "12"],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -124,4 +129,5 @@ def test_no_process_is_left_and_no_number_is_another(call: str, act: str, folder
         start_new_session=True,
     )
     assert (done.stderr, done.returncode) == ("", 0)
-    assert (int(done.stdout) > 0) == (act == "interrupt")
+    interrupted = {call: count > 0 for call, count in json.loads(done.stdout).items()}
+    assert interrupted == dict.fromkeys(["evaluate", "classes", "draws", "compare"], act == "interrupt")
