@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from support.language import OPENING, PROJECT, SOURCE, faults_of, texts_of_page, texts_of_source
+from support.sources import FILES, tree_of
 
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 
@@ -29,10 +30,7 @@ def test_no_sentence_breaks_a_language_rule() -> None:
 
 def test_no_module_docstring_begins_with_a_question_word() -> None:
     """A module docstring says in a verb what the module does."""
-    openings = {
-        path.relative_to(PROJECT).as_posix(): ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-        for path in sorted(SOURCE.rglob("*.py"))
-    }
+    openings = {f"src/boxscore/{file}": ast.get_docstring(tree_of(file)) for file in FILES}
     assert not [f"{place}: {text}" for place, text in openings.items() if OPENING.match(text or "")]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import boxscore
+from support.sources import nodes_of
 
 SOURCE = Path(boxscore.__file__).parent
 PROJECT = SOURCE.parents[1]
@@ -52,10 +53,10 @@ OPENING = re.compile(r"(?:What|How|Which|Whether|Where|When|Who|Why)\b")
 def texts_of_source(path: Path) -> Iterator[Text]:
     """Yield the docstrings, comments and messages of a module."""
     code = path.read_text(encoding="utf-8")
-    tree = ast.parse(code)
+    nodes = nodes_of(path.relative_to(SOURCE).as_posix())
     name = path.relative_to(PROJECT).as_posix()
     docstrings = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         # Docstrings of modules, classes and functions, and texts below a name.
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
@@ -64,7 +65,7 @@ def texts_of_source(path: Path) -> Iterator[Text]:
                 if isinstance(value.value, str):
                     docstrings.add(value)
                     yield Text(f"{name}:{value.lineno}", "docstring", value.value)
-    for node in ast.walk(tree):
+    for node in nodes:
         # A message has a space between words; keys, formats and names have none.
         if (
             isinstance(node, ast.Constant)
