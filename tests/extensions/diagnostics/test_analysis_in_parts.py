@@ -20,7 +20,7 @@ from boxscore.data.vocabulary import SUPERCATEGORY
 from boxscore.diagnostics import error_areas, error_curves
 from extensions.diagnostics.test_calibration_in_parts import drawn as drawn_classes
 from extensions.diagnostics.test_tide import crowded_scene as scene
-from support.drawn import drawn, each_protocol
+from support.drawn import ALWAYS, drawn, each_protocol
 from support.examples import examples
 from support.insides import asked_again
 from support.limits import few_detections_asked_again
@@ -83,11 +83,12 @@ def test_under_every_protocol(protocol: str, tmp_path: Path) -> None:
     """Ties, crowds, regions, groups, columns, masks, keypoints and rotated boxes, an image a partition."""
     if protocol.startswith(tuple(WITHOUT)):
         return
-    for seed in (0, 5):
+    options: tuple[dict[str, Any], ...] = ({}, {"max_detections": 2, "absent_classes": "zero"})
+    for seed, chosen in zip((0, 5), options, strict=True):
         truth, found = drawn(protocol, seed)
         with both(with_groups(truth), found, protocol, tmp_path, partition=24) as (whole, result):
-            equal(whole, result)
-            equal(whole, result, max_detections=2, absent_classes="zero")
+            for each in options if protocol in ALWAYS else (chosen,):
+                equal(whole, result, **each)
 
 
 @pytest.mark.long
