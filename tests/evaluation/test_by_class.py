@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import boxscore
 from boxscore import Detections, GroundTruth
 from boxscore.data.vocabulary import Categories
-from boxscore.evaluation import by_class, matches_needed
+from boxscore.evaluation import by_class
 from boxscore.evaluation.result import Best
 from boxscore.protocols import load_protocol
 from support import crowd_cases, every_kind, parted
@@ -281,13 +281,6 @@ def test_the_digest_does_not_ask_for_matches(monkeypatch: pytest.MonkeyPatch) ->
     shared, said = told(truth, found, workers=3)
     assert (counts, said) == ([3], [])
     assert "matched" not in vars(shared)
-
-
-def test_for_a_question_about_matches_they_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = always_shared(monkeypatch)
-    with matches_needed():
-        assert "matched" in vars(boxscore.evaluate(*scene(7), workers=3, digest=False))
-    assert counts == []
 
 
 def test_without_children_this_process_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,8 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
                 return 0
         if arguments.verify:
             check_protocol(chosen_protocol(arguments))
-        numbers_only = not arguments.verify and not any(option.does for option in given(OPTIONS, arguments))
-        evaluation, digest = evaluate_inputs(read_inputs(arguments), numbers_only=numbers_only), None
+        evaluation, digest = evaluate_inputs(read_inputs(arguments)), None
         # Run everything that may fail before the first number is printed.
         if arguments.digest:
             digest = extension("digest_of")(evaluation, allowed=arguments.allow, warned=messages)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from boxscore.cli.sockets import extension, names_at
 from boxscore.cli.streams import say, stderr_is_terminal
 from boxscore.data.tables import Detections, GroundTruth
 from boxscore.data.vocabulary import Id
-from boxscore.evaluation import Evaluation, evaluate, matches_needed
+from boxscore.evaluation import Evaluation, evaluate
 from boxscore.formats import load_both
 from boxscore.formats._format import SIDES, Side
 from boxscore.formats.reading import read_options, takes_sizes
@@ -240,15 +239,14 @@ def _apply_changes(protocol: Protocol, changes: dict[str, Any]) -> Protocol:
     )
 
 
-def evaluate_inputs(inputs: Inputs, *, numbers_only: bool = False) -> Evaluation:
-    """Evaluate the inputs; ``numbers_only`` if nothing is likely to ask for the matches."""
-    with contextlib.nullcontext() if numbers_only else matches_needed():
-        return evaluate(
-            inputs.ground_truth,
-            inputs.detections,
-            protocol=inputs.protocol,
-            images=inputs.images,
-            classes=inputs.classes,
-            workers=inputs.workers,
-            digest=False,  # commands that show it compute it later
-        )
+def evaluate_inputs(inputs: Inputs) -> Evaluation:
+    """Evaluate the inputs."""
+    return evaluate(
+        inputs.ground_truth,
+        inputs.detections,
+        protocol=inputs.protocol,
+        images=inputs.images,
+        classes=inputs.classes,
+        workers=inputs.workers,
+        digest=False,  # commands that show it compute it later
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -50,7 +49,6 @@ __all__ = [
     "counts_of_classes",
     "counts_of_tables",
     "evaluate",
-    "matches_needed",
     "tables_of",
     "warn_of_symptoms",
     "without_matches_of_id_zero",
@@ -64,9 +62,6 @@ MANY = 0.3
 
 SAMPLED = 4096
 """Size of the sample of scores that estimates the score of the N-th best detection, for N objects."""
-
-
-_asks_for_matches: contextvars.ContextVar[bool] = contextvars.ContextVar("asks for matches", default=False)
 
 
 class _ArrowTable(Protocol_):
@@ -220,7 +215,7 @@ def _evaluated_by_class(
     chosen_classes: bool,
 ) -> Evaluation | None:
     """Evaluate in processes that share the classes; None where that does not pay, or classes meet."""
-    if len(detections) < SHARED_FROM or _asks_for_matches.get():
+    if len(detections) < SHARED_FROM:
         return None
     from boxscore.evaluation import by_class
 
@@ -230,16 +225,6 @@ def _evaluated_by_class(
     return by_class.evaluated_by_class(
         ground_truth, detections, protocol, shares, chosen_classes=chosen_classes
     )
-
-
-@contextlib.contextmanager
-def matches_needed() -> Iterator[None]:
-    """Evaluate in this context for a question that needs the matches: they are made at once."""
-    token = _asks_for_matches.set(True)
-    try:
-        yield
-    finally:
-        _asks_for_matches.reset(token)
 
 
 @contextlib.contextmanager
