@@ -32,7 +32,7 @@ Answer = Callable[[], Any]
 
 QUESTIONS = {
     "tide": ("evaluate and TIDE, 500,000 boxes", "tables in memory"),
-    "confusion": ("confusion matrix, 500,000 boxes", "tables in memory"),
+    "confusion": ("confusion matrix from a score of 0.25 on, 500,000 boxes", "tables in memory"),
     "calibration": ("reliability bins, 500,000 boxes", "tables in memory"),
     "per-image": ("scores per image, 500,000 boxes", "tables in memory"),
     "bootstrap": ("intervals of every metric and class, 500,000 boxes", "tables in memory"),
@@ -96,7 +96,7 @@ def ask_hotcoco(question: str, truth_path: str, found_path: str) -> tuple[Answer
         return lambda: hotcoco.compare(evaluation, other, n_bootstrap=RESAMPLES[question]), average_precision
     answers: dict[str, Answer] = {
         "tide": lambda: evaluated(found).tide_errors(),
-        "confusion": lambda: evaluation.confusion_matrix(min_score=0.25),  # our default
+        "confusion": lambda: evaluation.confusion_matrix(min_score=0.25),
         "calibration": lambda: evaluation.calibration(),
         "per-image": lambda: evaluation.image_diagnostics(),
     }
