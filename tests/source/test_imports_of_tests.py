@@ -35,7 +35,7 @@ ALLOWED = {
             "boxscore.matching.greedy.MOST_HELD",
             "boxscore.matching.greedy.WIDE",
             "boxscore.matching.matcher.MOST_PAIRS",
-            "boxscore.matching.matcher.SMALL_SHARE",
+            "boxscore.matching.candidates.SMALL_SHARE",
             "boxscore.matching.matches.MOST_SORTS",
             "boxscore.matching.matches.SORTED_TOGETHER",
             "boxscore.scoring.blocks.MOST_VALUES",

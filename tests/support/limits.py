@@ -76,7 +76,7 @@ def few_pieces_together(patch: pytest.MonkeyPatch, count: int) -> None:
 
 def small_share(patch: pytest.MonkeyPatch, one_in: int) -> None:
     """Compare only the detections of a question across classes that is about fewer than one in so many."""
-    patch.setattr("boxscore.matching.matcher.SMALL_SHARE", one_in)
+    patch.setattr("boxscore.matching.candidates.SMALL_SHARE", one_in)
 
 
 def classes_always_shared(patch: pytest.MonkeyPatch) -> None:

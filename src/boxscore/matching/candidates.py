@@ -49,6 +49,9 @@ MOST_PAIRS = 1 << 21
 MOST_HELD = 1 << 25
 """Most pairs that are kept for later calls; about 100 bytes each while they are sorted."""
 
+SMALL_SHARE = 4
+"""Questions about fewer than one in so many detections, all together, do not compare the others."""
+
 
 def candidate_pairs(
     ground_truth: GroundTruth,
@@ -126,37 +129,44 @@ class KnownOverlaps:
 
     def __init__(self) -> None:
         self._by_key: dict[Any, tuple[float, Overlaps]] = {}
+        self._compared_alone = 0  # number of rows that were compared without the others
 
     def of(
         self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
     ) -> Overlaps:
         """Return all overlaps that reach the protocol's floor; ``key`` names the order of the tables."""
-        if not self.has(key, truth, detections, protocol, flags):
+        key, overlaps = self._found(key, protocol, flags)
+        if overlaps is None:
             overlaps = _overlaps(truth, detections, protocol, flags)
-            self._by_key[self._key(key, protocol, flags)] = protocol.matching.lowest_threshold, overlaps
-        return self._by_key[self._key(key, protocol, flags)][1]
+            self._by_key[key] = protocol.matching.lowest_threshold, overlaps
+        return overlaps
 
-    def has(
-        self, key: Any, truth: GroundTruth, detections: Detections, protocol: Protocol, flags: Ignoring
-    ) -> bool:
-        """Whether :meth:`of` has the answer already."""
-        known, _ = self._by_key.get(self._key(key, protocol, flags), (np.inf, None))
-        return known <= protocol.matching.lowest_threshold
+    def of_some(
+        self,
+        rows: NDArray[np.intp],
+        key: Any,
+        truth: GroundTruth,
+        detections: Detections,
+        protocol: Protocol,
+        flags: Ignoring,
+    ) -> tuple[Overlaps, NDArray[np.intp]]:
+        """Return overlaps of at least these rows, and the number of each row in them.
 
-    def _key(self, key: Any, protocol: Protocol, flags: Ignoring) -> tuple[Any, ...]:
+        Most detections have low scores: questions about few rows do not compare the others, unless such
+        questions are repeated.
+        """
+        compared = self._compared_alone + len(rows)
+        if SMALL_SHARE * compared > len(detections) or self._found(key, protocol, flags)[1] is not None:
+            return self.of(key, truth, detections, protocol, flags), rows
+        self._compared_alone = compared
+        return _overlaps(truth, detections.take(rows), protocol, flags), np.arange(len(rows))
+
+    def _found(self, key: Any, protocol: Protocol, flags: Ignoring) -> tuple[Any, Overlaps | None]:
+        """Return the whole key, and the overlaps under it if they reach the protocol's floor."""
         measured = (protocol.scope.measured_by, similarity_of(protocol).fitted_to)
-        return key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes()
-
-
-def overlaps_of_some(
-    rows: NDArray[np.intp],
-    ground_truth: GroundTruth,
-    detections: Detections,
-    protocol: Protocol,
-    flags: Ignoring,
-) -> Overlaps:
-    """Compute the overlaps of some rows, numbered in their order, which is image by image; not cached."""
-    return _overlaps(ground_truth, detections.take(rows), protocol, flags)
+        key = (key, measured, flags.deleted.tobytes(), flags.by_foreground.tobytes())
+        known, overlaps = self._by_key.get(key, (np.inf, None))
+        return key, overlaps if known <= protocol.matching.lowest_threshold else None
 
 
 def _overlaps(

@@ -45,7 +45,6 @@ from boxscore.matching.candidates import (
     candidate_blocks,
     candidate_pairs,
     candidate_shares,
-    overlaps_of_some,
 )
 from boxscore.matching.greedy import match_greedily
 from boxscore.matching.ignoring import Ignoring, Ranges, eligible, ignoring, inside_ranges, zero_ids
@@ -57,9 +56,6 @@ from boxscore.protocols.protocol import Protocol
 from boxscore.protocols.tables.matching import MatchingRules
 from boxscore.similarity.pairs import TooManyPairsError
 from boxscore.similarity.registry import similarity_of
-
-SMALL_SHARE = 4
-"""Questions about fewer than one in so many detections, all together, do not compare the others."""
 
 Rows = NDArray[np.intp]
 Values = TypeVar("Values", FloatArray, BoolArray, "FloatArray | None", "BoolArray | None")
@@ -119,7 +115,6 @@ class Matcher:
         self._given_areas, self._given_eligible = areas, eligible
         self._known, self._shares_known = known or KnownOverlaps(), known is not None
         self._held: PairSource | None = None  # the pairs of all detections, once found
-        self._compared_across = 0  # number of detections that questions across classes compared alone
         # Tables in matching order, and the given row of each of their rows; None if the order is the same.
         self._ordered_truth, self._ordered_detections = ground_truth, self.detections
         self._truth_rows: Rows | None = None
@@ -237,13 +232,8 @@ class Matcher:
             self._ranked_across(score_threshold, max_detections) if limited else self._all_ranked_across
         )
         by_image = rows[grouped]
-        asked = self._asked_across(iou_threshold, by_foreground)
-        compared = self._compared_across + len(rows)
-        if SMALL_SHARE * compared > len(self.detections) or self._known.has(*asked):
-            pairs = self._known.of(*asked).under(by_image, grouped, iou_threshold)
-        else:  # most detections have low scores: do not compare these, unless such questions are repeated
-            self._compared_across = compared
-            pairs = overlaps_of_some(by_image, *asked[1:]).under(np.arange(len(rows)), grouped, iou_threshold)
+        overlaps, numbers = self._known.of_some(by_image, *self._asked_across(iou_threshold, by_foreground))
+        pairs = overlaps.under(numbers, grouped, iou_threshold)
         return CrossPairs(by_image, rows[pairs.detection], pairs.ground_truth, pairs.iou, pairs.detection)
 
     @functools.cached_property
