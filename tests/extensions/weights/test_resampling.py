@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boxscore.extensions.weights.resampling import interval, quantile, student_quantile
+from boxscore.extensions.weights.resampling import interval, quantiles_by_rank, student_quantile
 
 T_TABLE = {  # two-sided 5%, to ten digits
     1: 12.7062047364,
@@ -36,8 +36,9 @@ def test_quantiles_of_students_t(freedom):
     st.floats(0, 1) | st.sampled_from([0.0, 0.025, 0.25, 0.5, 0.975, 1.0]),
 )
 def test_quantiles_have_the_bits_of_numpy(values, probability):
-    ordered = np.sort(values)
-    assert quantile(ordered, probability) == np.quantile(ordered, probability)
+    ordered, shares = np.sort(values), np.array([probability])
+    (ours,) = quantiles_by_rank(len(ordered), shares, ordered.take)
+    assert ours == np.quantile(ordered, probability)
 
 
 def test_the_series_of_many_degrees_continues_the_sum_of_few():

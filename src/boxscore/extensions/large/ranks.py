@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils.array_types import FloatArray, IntArray, KeyArray
+from boxscore.extensions.weights.resampling import quantiles_by_rank
 
 Lower = Callable[[KeyArray], Any]
 """Counts the numbers in all arrays that are lower than each key."""
@@ -52,12 +53,9 @@ def values_of_ranks(ranks: IntArray, lower: Lower) -> FloatArray:
 
 def quantiles(count: int, shares: FloatArray, lower: Lower) -> FloatArray:
     """Interpolate between two of ``count`` numbers as :func:`numpy.quantile` does, to the bit; [S]."""
-    # Find the two neighbors of each quantile; search each distinct rank once.
-    at = (count - 1) * shares
-    low = np.floor(at).astype(np.int64)
-    high = np.minimum(low + 1, count - 1)
-    ranks, back = np.unique(np.concatenate([low, high]), return_inverse=True)
-    below, above = values_of_ranks(ranks, lower)[back.ravel()].reshape(2, -1)
-    # Interpolate from the nearer neighbor, as NumPy does, or the last bit could differ.
-    part, step = at - low, above - below
-    return np.where(part >= 0.5, above - step * (1 - part), below + step * part)
+
+    def values_at(ranks: IntArray) -> FloatArray:  # search each distinct rank once
+        ranks, back = np.unique(ranks, return_inverse=True)
+        return values_of_ranks(ranks, lower)[back.ravel()]
+
+    return quantiles_by_rank(count, shares, values_at)

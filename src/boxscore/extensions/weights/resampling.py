@@ -22,14 +22,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boxscore._utils import checks
-from boxscore._utils.array_types import FloatArray
+from boxscore._utils.array_types import FloatArray, IntArray
 from boxscore._utils.progress import progress as shown
 
 Method = Literal["expanded_percentile", "percentile", "bias_corrected"]
@@ -241,23 +241,27 @@ def interval(
             below = np.searchsorted(defined, [whole - 1e-12, whole + 1e-12]).mean() / len(defined)
             edge = 0.5 / len(defined)
             shift = 2 * normal.inv_cdf(min(max(below, edge), 1 - edge))
-        ends[:, i] = [quantile(defined, normal.cdf(side)) for side in (shift - reach, shift + reach)]
+        shares = np.array([normal.cdf(shift - reach), normal.cdf(shift + reach)])
+        ends[:, i] = quantiles_by_rank(len(defined), shares, defined.take)
     return ends[0].reshape(value.shape), ends[1].reshape(value.shape)
 
 
-def quantile(values: FloatArray, probability: float) -> float:
-    """Return the bits of ``numpy.quantile`` of sorted values, [n].
+def quantiles_by_rank(
+    count: int, shares: FloatArray, values_at: Callable[[IntArray], FloatArray]
+) -> FloatArray:
+    """Interpolate between two of ``count`` numbers as :func:`numpy.quantile` does, to the bit; [S].
 
-    NumPy sorts again, and imports its masked arrays: more than the rest of an interval.
+    ``values_at`` returns the numbers at some ranks. NumPy would sort sorted numbers again, and import its
+    masked arrays.
     """
-    place = (len(values) - 1) * probability
-    low = int(place)
-    first, second = float(values[low]), float(values[min(low + 1, len(values) - 1)])
-    part = place - low
-    # NumPy counts from the nearer of both values.
-    if part >= 0.5:
-        return second - (second - first) * (1 - part)
-    return first + (second - first) * part
+    # Find the two neighbors of each quantile.
+    at = (count - 1) * shares
+    low = np.floor(at).astype(np.int64)
+    high = np.minimum(low + 1, count - 1)
+    below, above = values_at(np.concatenate([low, high])).reshape(2, -1)
+    # Interpolate from the nearer neighbor, as NumPy does, or the last bit could differ.
+    part, step = at - low, above - below
+    return np.where(part >= 0.5, above - step * (1 - part), below + step * part)
 
 
 @functools.cache
