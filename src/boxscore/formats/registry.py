@@ -389,13 +389,13 @@ def _data_of_folder(sniffer: Sniffer, found: tuple[str, str] | None, side: Side 
 def readable_in(sniffer: Sniffer) -> list[Path]:
     """Return readable paths in a folder: its only file or folder, or else folders up to three levels deep."""
     within = [sniffer.path / name for name in sniffer.names[:MOST_WITHIN]] if sniffer.is_folder else []
-    readable = [entry for entry in within if _can_be_read(entry)]
+    readable = [entry for entry in within if format_alone(Sniffer(entry))]
     if len(readable) > 1 and not all(entry.is_dir() for entry in readable):
         return []
     level = [] if readable else within
     for _ in range(2):
         level = [inner for entry in level for inner in _folders_in(entry)][:MOST_WITHIN]
-        readable = readable or [entry for entry in level if _can_be_read(entry)]
+        readable = readable or [entry for entry in level if format_alone(Sniffer(entry))]
     return readable
 
 
@@ -422,11 +422,13 @@ def _folders_in(folder: Path) -> list[Path]:
     return [folder / name for name in Sniffer(folder).names[:MOST_WITHIN] if (folder / name).is_dir()]
 
 
-def _can_be_read(path: Path) -> bool:
+def format_alone(sniffer: Sniffer) -> str:
+    """Return the format of a path; empty if no format reads it alone, such as one file of a folder."""
     try:
-        return detected(Sniffer(path)) is not None
-    except FileFormatError:  # one file of a folder
-        return False
+        found = detected(sniffer)
+    except FileFormatError:
+        return ""
+    return "" if found is None else found[0]
 
 
 def detected(sniffer: Sniffer, *, first: str | None = None) -> tuple[str, str] | None:

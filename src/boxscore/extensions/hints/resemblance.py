@@ -16,7 +16,7 @@ from boxscore.errors import FileFormatError
 from boxscore.extensions.hints.data_below import SEARCHED_FOR
 from boxscore.formats._format import Side
 from boxscore.formats._sniffer import Sniffer
-from boxscore.formats.registry import detected, format_named, format_names, readable_in
+from boxscore.formats.registry import format_alone, format_named, format_names, readable_in
 
 
 class Resemblance(NamedTuple):
@@ -300,9 +300,6 @@ def _unread(path: Path, like: Resemblance | None, advice: str) -> FileFormatErro
     )
 
 
-MOST_SHOWN = 60
-"""Number of characters of a line that a message shows."""
-
 MOST_OPENED = 10
 """Number of files of a folder that are opened to find the tool that wrote them."""
 
@@ -343,25 +340,17 @@ def _below_first_line(sniffer: Sniffer) -> Resemblance | None:
         return None
     rest = Sniffer(sniffer.path)
     vars(rest)["head"] = sniffer.head.lstrip().partition(b"\n")[2]
-    try:
-        found = detected(rest)
-    except FileFormatError:
+    name = format_alone(rest)
+    if not name:
         return None
-    if found is None:
-        return None
-    return Resemblance(
-        f"a file of the format {found[0]}, except for its first line, {sniffer.first_line[:MOST_SHOWN]!r}",
-        "delete this line",
-    )
+    what = f"a file of the format {name}, except for its first line, {sniffer.first_line[:60]!r}"
+    return Resemblance(what, "delete this line")
 
 
 def _kind_of_image(path: Path) -> str:
     """Return the format of a JSON file of which a folder has one per image; otherwise empty."""
-    try:
-        found = detected(Sniffer(path))
-    except FileFormatError:
-        return ""
-    return found[0] if found and ".json" in format_named(found[0]).folder_endings else ""
+    name = format_alone(Sniffer(path))
+    return name if name and ".json" in format_named(name).folder_endings else ""
 
 
 def _folder(sniffer: Sniffer, side: Side | None) -> Resemblance:
