@@ -278,10 +278,8 @@ def _matches(matcher: Matcher, best: Best, parts: Sequence[_Share], classes: Seq
     ground_truth, detections, protocol = matcher.ground_truth, matcher.detections, matcher.protocol
     K, starts = len(ground_truth.categories), [part.best.starts for part in parts]
     each: list[Mapping[str, NDArray[Any]]] = []
-    pair_starts, counted_bits = (
-        [],
-        np.empty(len(ground_truth), dtype=bit_type(len(protocol.ignore.area_ranges))),
-    )
+    pair_starts: list[IntArray] = []
+    counted_bits = np.empty(len(ground_truth), dtype=bit_type(len(protocol.ignore.area_ranges)))
     for of_part, rows, of_share in zip(returned, classes, starts, strict=True):
         columns = dict(of_part)
         # Number rows as in the tables, and positions as in the class order of all classes.
